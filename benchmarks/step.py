@@ -1,0 +1,91 @@
+"""Time and memory of a training step, side by side in one run: `make bench`."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import platform
+import resource
+import statistics
+import time
+
+import torch
+from candidates import CANDIDATES, Shape, Step
+
+REFERENCE = "Transformer"
+FLOOR = "necessary products of UV"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--length", type=int, default=25)
+    parser.add_argument("--dropout", type=float, default=0.15)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    arguments = parser.parse_args()
+
+    torch.set_num_threads(arguments.threads)
+    device = torch.device(arguments.device)
+    shape = Shape(arguments.batch, arguments.length, arguments.dropout, device)
+    times = interleaved_times(shape, arguments.repeats)
+    memory = {name: peak_memory(name, shape) for name in CANDIDATES}
+
+    print(f"Training step (forward and backward, fp32), {shape.batch} × {shape.length} words, ")
+    print(f"dropout {shape.dropout}, on {machine(device)}; median of {arguments.repeats}.\n")
+    print(f"| {'':26} | {'ms':>8} | {'/ products':>10} | {'/ Transformer':>13} | {'peak MB':>8} |")
+    print(f"|{'-' * 28}|{'-' * 9}:|{'-' * 11}:|{'-' * 14}:|{'-' * 9}:|")
+    for name, seconds in times.items():
+        ratios = f"{seconds / times[FLOOR]:10.2f} | {seconds / times[REFERENCE]:13.2f}"
+        print(f"| {name:26} | {seconds * 1e3:8.1f} | {ratios} | {memory[name] / 2**20:8.0f} |")
+
+
+def interleaved_times(shape: Shape, repeats: int) -> dict[str, float]:
+    """Median seconds; candidates take turns, so that a slow moment of the machine hits all."""
+    steps = {name: build(shape) for name, build in CANDIDATES.items()}
+    for step in steps.values():
+        seconds(step, shape.device)
+    rounds = [{name: seconds(step, shape.device) for name, step in steps.items()} for _ in range(repeats)]
+    return {name: statistics.median(turn[name] for turn in rounds) for name in steps}
+
+
+def seconds(step: Step, device: torch.device) -> float:
+    synchronise(device)
+    begin = time.perf_counter()
+    step()
+    synchronise(device)
+    return time.perf_counter() - begin
+
+
+def synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peak_memory(name: str, shape: Shape) -> int:
+    """Bytes that a step needs beyond the model, measured in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(_peak_memory, (name, shape))
+
+
+def _peak_memory(name: str, shape: Shape) -> int:
+    step = CANDIDATES[name](shape)
+    if shape.device.type == "cuda":
+        before = torch.cuda.memory_allocated(shape.device)
+        step()
+        return torch.cuda.max_memory_allocated(shape.device) - before
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+
+
+def machine(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{torch.get_num_threads()} CPU threads ({platform.machine()}), torch {torch.__version__}"
+
+
+if __name__ == "__main__":
+    main()

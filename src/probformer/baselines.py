@@ -1,0 +1,206 @@
+"""The transformers that probabilistic transformers are compared with.
+
+Strong and correct rather than a copy of anybody's: ordinary initialisation, dropout at the
+configured rate and nowhere else. They return a `Posterior` in which `z_scores` is the
+representation and `head_marginals` the attention of the last layer.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from probformer.config import TransformerSettings
+from probformer.encoder import check_words
+from probformer.errors import require, require_positive_int
+from probformer.inference import Posterior
+
+
+class Transformer(nn.Module):
+    """The paper's Transformer and its relatives; `TransformerSettings` says which."""
+
+    def __init__(self, vocabulary: int, settings: TransformerSettings | None = None) -> None:
+        super().__init__()
+        require_positive_int("vocabulary", vocabulary)
+        self.settings = settings = settings or TransformerSettings()
+        self.words = nn.Embedding(vocabulary, settings.width)
+        nn.init.normal_(self.words.weight, std=settings.width**-0.5)
+        if settings.positions == "learned":
+            self.positions = nn.Parameter(torch.empty(settings.max_length, settings.width))
+            nn.init.normal_(self.positions, std=settings.width**-0.5)
+        layers = 1 if settings.universal else settings.layers
+        self.layers = nn.ModuleList(Layer(settings) for _ in range(layers))
+        pre = settings.norm == "pre"
+        self.final_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
+
+    @property
+    def width(self) -> int:
+        return self.settings.width
+
+    def forward(
+        self, words: Tensor, mask: Tensor, trace: bool = False, attention: bool = True
+    ) -> Posterior:
+        """Without `attention` the weights are not kept, which is faster on long sentences."""
+        check_words(words, mask, self.words.num_embeddings)
+        # Words of unit variance, as in the original Transformer, beside which positions are small.
+        x = self.words(words) * self.settings.width**0.5 + self._positions(words)
+        x = F.dropout(x, self.settings.dropout, self.training)
+        weights: Tensor | None = None
+        steps: list[Posterior] = []
+        for number in range(self.settings.layers):
+            layer = self.layers[0 if self.settings.universal else number]
+            x, weights = layer(x, mask, attention)
+            if trace:
+                steps.append(Posterior(z_scores=_on_words(x, mask), head_marginals=weights))
+        return Posterior(
+            z_scores=_on_words(self.final_norm(x), mask),
+            head_marginals=weights,
+            trace=steps if trace else None,
+        )
+
+    def representation(self, posterior: Posterior) -> Tensor:
+        return posterior.z_scores
+
+    def count_parameters(self) -> int:
+        """As the paper counts: without word embeddings, with the position table."""
+        return sum(p.numel() for p in self.parameters()) - self.words.weight.numel()
+
+    def _positions(self, words: Tensor) -> Tensor | float:
+        n = words.shape[1]
+        if self.settings.positions == "learned":
+            longest = self.settings.max_length
+            message = f"a sentence of {n} words is longer than the position table ({longest} rows)"
+            require(n <= longest, message)
+            return self.positions[:n]
+        if self.settings.positions == "sinusoidal":
+            return sinusoids(n, self.settings.width, self.words.weight)
+        return 0.0
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward, each with residual connection, dropout and layer norm."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.pre = settings.norm == "pre"
+        self.dropout = settings.dropout
+        self.attention = Attention(settings)
+        self.attention_norm = nn.LayerNorm(settings.width)
+        self.feed_forward = nn.Sequential(
+            _linear(settings.width, settings.feed_forward),
+            nn.ReLU(),
+            _linear(settings.feed_forward, settings.width),
+        )
+        self.feed_forward_norm = nn.LayerNorm(settings.width)
+
+    def forward(self, x: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+        if self.pre:
+            update, attention = self.attention(self.attention_norm(x), mask, weights)
+            x = x + self._drop(update)
+            return x + self._drop(self.feed_forward(self.feed_forward_norm(x))), attention
+        update, attention = self.attention(x, mask, weights)
+        x = self.attention_norm(x + self._drop(update))
+        return self.feed_forward_norm(x + self._drop(self.feed_forward(x))), attention
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class Attention(nn.Module):
+    """Heads of free width without biases; optionally relative positions, or tied matrices."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.heads, self.head_width = settings.heads, settings.head_width
+        self.dropout, self.tied = settings.dropout, settings.tied
+        inner = settings.heads * settings.head_width
+        self.query = _matrix(inner, settings.width)
+        self.key = _matrix(inner, settings.width)
+        self.value = None if settings.tied else _matrix(inner, settings.width)
+        self.output = None if settings.tied else _matrix(inner, settings.width)
+        self.key_offsets = self.value_offsets = None
+        if settings.relative is not None:
+            self.key_offsets = Offsets(settings.relative, settings.head_width)
+            if settings.relative_values:
+                self.value_offsets = Offsets(settings.relative, settings.head_width)
+
+    def forward(self, x: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+        """From (B, n, d) to (B, n, d), and the attention (B, heads, n, n) if `weights` are wanted.
+
+        Without weights or relative positions PyTorch's fused attention does the work.
+        """
+        matrices = [m for m in (self.query, self.key, self.value) if m is not None]
+        projected = F.linear(x, torch.cat(tuple(matrices)))
+        q, k, *rest = projected.unflatten(-1, (-1, self.heads, self.head_width)).unbind(2)
+        q, k = q.transpose(1, 2), k.transpose(1, 2)  # (B, heads, n, head width)
+        v = rest[0].transpose(1, 2) if rest else k
+        rate = self.dropout if self.training else 0.0
+        keys = (mask | ~mask.any(1, keepdim=True))[:, None, None]  # a sentence of padding sees all
+        if weights or self.key_offsets is not None:
+            scores = q @ k.mT
+            if self.key_offsets is not None:
+                scores = scores + self.key_offsets.scores(q)
+            scores = (scores * self.head_width**-0.5).masked_fill(~keys, -math.inf)
+            attention = scores.softmax(-1)
+            dropped = F.dropout(attention, rate)
+            context = dropped @ v
+            if self.value_offsets is not None:
+                context = context + self.value_offsets.contexts(dropped)
+            attention = attention * (mask[:, None, :, None] & mask[:, None, None, :])
+        else:
+            attention = None
+            context = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=rate)
+        output = self.query if self.output is None else self.output
+        return context.transpose(1, 2).flatten(2) @ output, attention
+
+
+class Offsets(nn.Module):
+    """One vector for each distance i−j, clipped: Shaw's relative positions, for all heads."""
+
+    def __init__(self, clip: int, width: int) -> None:
+        super().__init__()
+        self.clip = clip
+        self.table = nn.Parameter(torch.randn(2 * clip + 1, width) * width**-0.5)
+
+    def scores(self, q: Tensor) -> Tensor:
+        """q_i · a_{i−j}: (B, heads, n, width) -> (B, heads, n, n)."""
+        by_offset = q @ self.table.mT
+        return by_offset.gather(-1, self._index(q.shape[2]).expand(*q.shape[:2], -1, -1))
+
+    def contexts(self, attention: Tensor) -> Tensor:
+        """Σ_j α_ij a_{i−j}: (B, heads, n, n) -> (B, heads, n, width)."""
+        by_offset = attention.new_zeros(*attention.shape[:3], len(self.table))
+        index = self._index(attention.shape[2]).expand_as(attention)
+        return by_offset.scatter_add(-1, index, attention) @ self.table
+
+    def _index(self, n: int) -> Tensor:
+        position = torch.arange(n, device=self.table.device)
+        offset = position[:, None] - position
+        return offset.clamp(-self.clip, self.clip) + self.clip
+
+
+def sinusoids(n: int, width: int, like: Tensor) -> Tensor:
+    """The fixed positions of the original Transformer, (n, width)."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    position = torch.arange(n, device=like.device, dtype=dtype)[:, None]
+    even = torch.arange(0, width, 2, device=like.device, dtype=dtype)
+    angles = position * 10000 ** (-even / width)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width].to(like.dtype)
+
+
+def _on_words(x: Tensor, mask: Tensor) -> Tensor:
+    return x * mask.unsqueeze(-1)
+
+
+def _matrix(inner: int, width: int) -> nn.Parameter:
+    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(inner, width)))
+
+
+def _linear(inputs: int, outputs: int) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs)
+    nn.init.xavier_uniform_(linear.weight)
+    nn.init.zeros_(linear.bias)
+    return linear

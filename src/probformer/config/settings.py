@@ -1,0 +1,221 @@
+"""The settings of the model: frozen dataclasses that check their own values."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass, field
+from typing import Literal
+
+from probformer.errors import require, require_between, require_one_of, require_positive_int
+
+GlobalMode = Literal["all-dep", "dep-split", "single-split"]
+Readout = Literal["scores", "marginals", "root"]
+
+
+@dataclass(frozen=True)
+class Inference:
+    """How mean field runs. Subscripts as in the paper: z for labels and ROOT, h for heads."""
+
+    iterations: int = 5
+    """T: how many times H and Z are updated; with a tolerance, at most so many times."""
+    tolerance: float | None = None
+    """Stop a sentence once none of its marginals moves by more than this."""
+    asynchronous: bool = True
+    """Z hears the new H of the same iteration (default), or everything hears the old values."""
+    lambda_z: float = 1.0
+    lambda_h: float | None = None
+    """λ, the message weights (eqs. 11, 12); λ_H is 1/d unless given."""
+    step_z: float = 1.0
+    step_h: float = 1.0
+    """α in (0, 1]: how far a distribution moves towards its new value."""
+    step_decay: bool = False
+    """Multiply the step sizes by 2/(t+2), t = 0, 1, …: the Frank-Wolfe schedule."""
+    damping_z: float = 0.0
+    damping_h: float = 0.0
+    """β in [0, 1): how much of the old message stays (eqs. 32, 33)."""
+    normaliser_z: str = "softmax"
+    normaliser_h: str = "softmax"
+    """The name of a function in `probformer.normalisers`."""
+
+    def __post_init__(self) -> None:
+        require_positive_int("iterations", self.iterations)
+        if self.tolerance is not None:
+            require_between("tolerance", self.tolerance, 0, low_open=True)
+        require_one_of("asynchronous", self.asynchronous, (True, False))
+        require_between("lambda_z", self.lambda_z, 0, low_open=True)
+        if self.lambda_h is not None:
+            require_between("lambda_h", self.lambda_h, 0, low_open=True)
+        require_between("step_z", self.step_z, 0, 1, low_open=True)
+        require_between("step_h", self.step_h, 0, 1, low_open=True)
+        require_between("damping_z", self.damping_z, 0, 1, high_open=True)
+        require_between("damping_h", self.damping_h, 0, 1, high_open=True)
+
+    def steps(self, t: int) -> tuple[float, float]:
+        """α_Z and α_H in iteration t = 0, 1, …
+
+        Asynchronously the first H is taken whole: what it would mix with, nobody has read.
+        """
+        factor = 2 / (t + 2) if self.step_decay else 1.0
+        first = self.asynchronous and t == 0
+        return self.step_z * factor, 1.0 if first else self.step_h * factor
+
+    def lambda_h_for(self, labels: int) -> float:
+        return 1 / labels if self.lambda_h is None else self.lambda_h
+
+
+def check_gamma(gamma: int | None) -> None:
+    valid = gamma is None or (isinstance(gamma, int) and gamma >= 0)
+    require(valid, f"gamma must be a whole number of at least 0, or none at all, got {gamma!r}")
+
+
+@dataclass(frozen=True)
+class FullSettings:
+    """T[k]^c, one d × d matrix for every distance bucket and channel."""
+
+    kind: Literal["full"] = "full"
+    gamma: int | None = 3
+
+    def __post_init__(self) -> None:
+        check_gamma(self.gamma)
+
+
+@dataclass(frozen=True)
+class _LowRankSettings:
+    rank: int = 64
+    gamma: int | None = 3
+
+    def __post_init__(self) -> None:
+        require_positive_int("rank", self.rank)
+        check_gamma(self.gamma)
+
+
+@dataclass(frozen=True)
+class UVSettings(_LowRankSettings):
+    """T[k]^c = U Vᵀ (eq. 14)."""
+
+    kind: Literal["uv"] = "uv"
+
+
+@dataclass(frozen=True)
+class UVWSettings(_LowRankSettings):
+    """T[k]^c = U diag(W^c) Vᵀ, U and V shared by the channels (eq. 13)."""
+
+    kind: Literal["uvw"] = "uvw"
+
+
+@dataclass(frozen=True)
+class SharedUVSettings(_LowRankSettings):
+    """T[k]^c = U^c diag(D[k]^c) (V^c)ᵀ, U and V shared by the distances."""
+
+    kind: Literal["shared-uv"] = "shared-uv"
+
+
+@dataclass(frozen=True)
+class RotarySettings:
+    """T_δ^c = U^c R(δ) (V^c)ᵀ with rotations R: every distance, nothing clipped."""
+
+    kind: Literal["rotary"] = "rotary"
+    rank: int = 64
+
+    def __post_init__(self) -> None:
+        check_rotary_rank(self.rank)
+
+
+def check_rotary_rank(rank: int) -> None:
+    require_positive_int("rank", rank)
+    require(rank % 2 == 0, f"rank must be even for a rotary potential, got {rank}")
+
+
+PotentialSettings = FullSettings | UVSettings | UVWSettings | SharedUVSettings | RotarySettings
+
+
+@dataclass(frozen=True)
+class RootSettings:
+    labels: int
+    """d_root, the number of labels of ROOT."""
+
+    def __post_init__(self) -> None:
+        require_positive_int("labels", self.labels)
+
+
+@dataclass(frozen=True)
+class GlobalSettings:
+    mode: GlobalMode = "single-split"
+    count: int = 64
+    """m, the number of global features."""
+    features: bool = False
+    """All-dep only: B = P(F) T″ᵀ, feature variables with labels of their own."""
+
+    def __post_init__(self) -> None:
+        require_one_of("mode", self.mode, typing.get_args(GlobalMode))
+        require_positive_int("count", self.count)
+        check_features(self.mode, self.features)
+
+
+def check_features(mode: str, features: bool) -> None:
+    message = f"features goes with mode 'all-dep' alone, got mode {mode!r}"
+    require(not features or mode == "all-dep", message)
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """A probabilistic transformer."""
+
+    kind: Literal["pt"] = "pt"
+    labels: int = 384
+    """d, the number of labels of a word."""
+    channels: int = 16
+    """h, the number of head variables of a word."""
+    dropout: float = 0.0
+    readout: Readout = "scores"
+    """What stands for a word (or, with root, for the sentence) in what comes after."""
+    potential: PotentialSettings = field(default_factory=UVSettings)
+    root: RootSettings | None = None
+    globals: GlobalSettings | None = None
+    inference: Inference = field(default_factory=Inference)
+
+    def __post_init__(self) -> None:
+        require_positive_int("labels", self.labels)
+        require_positive_int("channels", self.channels)
+        require_between("dropout", self.dropout, 0, 1, high_open=True)
+        require_one_of("readout", self.readout, typing.get_args(Readout))
+        asked = self.readout == "root" and self.root is None
+        require(not asked, "readout 'root' needs a root: give root.labels (d_root)")
+
+
+@dataclass(frozen=True)
+class TransformerSettings:
+    """The transformer baselines: the paper's by default."""
+
+    kind: Literal["transformer"] = "transformer"
+    width: int = 384
+    """d_model."""
+    layers: int = 5
+    heads: int = 8
+    head_width: int = 64
+    """d_qkv; heads × head_width need not equal width."""
+    feed_forward: int = 2048
+    dropout: float = 0.0
+    norm: Literal["post", "pre"] = "post"
+    positions: Literal["learned", "sinusoidal", "none"] = "learned"
+    max_length: int = 512
+    """Rows of the learned position table."""
+    relative: int | None = None
+    """Shaw's relative positions on the keys, clipped at this distance."""
+    relative_values: bool = False
+    """Shaw's relative positions on the values too."""
+    universal: bool = False
+    """One layer, applied `layers` times."""
+    tied: bool = False
+    """W^K = W^V and W^Q = W^O, as in a probabilistic transformer."""
+
+    def __post_init__(self) -> None:
+        for name in ("width", "layers", "heads", "head_width", "feed_forward", "max_length"):
+            require_positive_int(name, getattr(self, name))
+        require_between("dropout", self.dropout, 0, 1, high_open=True)
+        require_one_of("norm", self.norm, ("post", "pre"))
+        require_one_of("positions", self.positions, ("learned", "sinusoidal", "none"))
+        if self.relative is not None:
+            require_positive_int("relative", self.relative)
+        message = "relative_values needs relative, the distance at which positions are clipped"
+        require(self.relative is not None or not self.relative_values, message)

@@ -1,0 +1,51 @@
+"""Observed variables: the way to ask "what if this word had that head, or that label?"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+FREE = -1
+"""In any index tensor of `Evidence`: this variable is not observed."""
+ROOT = -2
+"""In `Evidence.heads`: the head of this word is ROOT."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Indices of observed values, `FREE` elsewhere; an observed variable keeps a point mass.
+
+    Scores are still computed for observed variables: they tell what inference would have said.
+    """
+
+    labels: Tensor | None = None
+    """(B, n): the label of a word."""
+    heads: Tensor | None = None
+    """(B, h, n): the position of a word's head, or `ROOT`."""
+    root: Tensor | None = None
+    """(B,): the label of ROOT."""
+    globals: Tensor | None = None
+    """(B, h, n), with single-split (B, 1, n): the global feature that a word attaches to."""
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """Point masses for the observed ones among the variables of a kind."""
+
+    observed: Tensor  # (…, 1)
+    point_mass: Tensor  # (…, m)
+
+    @classmethod
+    def at(cls, index: Tensor | None, size: Any, dtype: torch.dtype) -> Clamp | None:
+        """From indices (…), negative where free, into `size` values."""
+        if index is None:
+            return None
+        index = index.unsqueeze(-1)
+        point_mass = torch.arange(size, device=index.device) == index
+        return cls(observed=index >= 0, point_mass=point_mass.to(dtype))
+
+    def __call__(self, marginals: Tensor) -> Tensor:
+        return torch.where(self.observed, self.point_mass, marginals)

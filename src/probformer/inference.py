@@ -1,0 +1,186 @@
+"""Mean-field inference: the loop that turns out to be a transformer.
+
+Variables: labels Z (and ROOT's), heads H (and split globals G). In each iteration the heads hear
+F of the labels, then the labels hear S + G of the heads (asynchronous, section 2.3.2); or
+everything hears the old values of everything (synchronous, section 2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from probformer.config import Inference
+from probformer.energy import free_energy
+from probformer.evidence import Evidence
+from probformer.input_checks import check_inputs
+from probformer.potentials import Potentials, WordPotential
+from probformer.variables import (
+    Belief,
+    Variables,
+    dropout_function,
+    head_variables,
+    label_variables,
+)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What inference returns. B sentences, n words, d labels, h channels; zero on padding."""
+
+    z_scores: Tensor
+    """(B, n, d): (S + G)/λ_Z of the last iteration, un-normalised: the representation."""
+    z_marginals: Tensor | None = None
+    """(B, n, d): the distribution over the labels of each word."""
+    head_marginals: Tensor | None = None
+    """(B, h, n, n): row i is the distribution over the word that heads word i."""
+    root_head_marginals: Tensor | None = None
+    """(B, h, n): the probability that ROOT heads word i."""
+    root_scores: Tensor | None = None
+    """(B, d_root): un-normalised scores of ROOT's label: the sentence's representation."""
+    root_marginals: Tensor | None = None
+    """(B, d_root): the distribution over ROOT's labels."""
+    global_marginals: Tensor | None = None
+    """(B, h or 1, n, m): the probability that word i attaches to global feature k."""
+    free_energy: Tensor | None = None
+    """(B,), in a trace only; None where a normaliser other than softmax leaves it undefined."""
+    trace: list[Posterior] | None = None
+    """The posterior after each iteration, only when asked for."""
+
+
+def mean_field(
+    unary: Tensor,
+    mask: Tensor,
+    potentials: Potentials | WordPotential,
+    inference: Inference | None = None,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    evidence: Evidence | None = None,
+    trace: bool = False,
+) -> Posterior:
+    """The approximate posterior over labels and heads, given words.
+
+    unary (B, n, d) holds the words' scores S; mask (B, n) is true where there is a word.
+    """
+    inference = inference or Inference()
+    potentials = potentials if isinstance(potentials, Potentials) else Potentials(potentials)
+    check_inputs(unary, mask, potentials, inference, dropout, evidence)
+    unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
+    rules = (potentials, inference, evidence or Evidence(), dropout_function(dropout, generator))
+    z = label_variables(mask, unary.dtype, *rules)
+    h = head_variables(mask, unary.dtype, *rules)
+
+    labels, heads = _start(unary, potentials, z, h)
+    steps, moving = [], torch.ones_like(mask[:, 0])
+    for t in range(inference.iterations):
+        step_z, step_h = inference.steps(t)
+        old_labels, old_heads = labels, heads
+
+        x = potentials.project(_read(labels))
+        heads = _update(h, heads, potentials.head_messages(x), step_h)
+        heard = heads if inference.asynchronous else old_heads
+        to_z, *to_root = potentials.label_messages(_read(heard), x)
+        labels = _update(z, labels, [unary + to_z, *to_root], step_z)
+
+        if inference.tolerance is not None:
+            labels, heads = _where(moving, labels, old_labels), _where(moving, heads, old_heads)
+            moved = _movement([*labels, *heads], [*old_labels, *old_heads])
+            moving = moved > inference.tolerance
+        if trace:
+            energy = _free_energy(unary, labels, heads, potentials, inference)
+            steps.append(_posterior(labels, heads, potentials, energy=energy))
+        if inference.tolerance is not None and not moving.any():
+            break
+    return _posterior(labels, heads, potentials, trace=steps if trace else None)
+
+
+def _start(
+    unary: Tensor, potentials: Potentials, z: Sequence[Variables], h: Sequence[Variables]
+) -> tuple[list[Belief], list[Belief]]:
+    """Z from S alone, ROOT uniform, heads uniform over the allowed ones (eqs. 7, 8)."""
+    labels = [z[0].start(unary)]
+    if potentials.root is not None:
+        labels.append(z[1].start(unary.new_zeros(len(unary), potentials.root.labels)))
+    channels = [potentials.words.channels, potentials.globals.channels if potentials.globals else 0]
+    heads = [
+        Belief(*(x.expand(-1, c, -1, -1) for x in kind.start(kind.forbidden * unary.new_zeros(()))))
+        for kind, c in zip(h, channels, strict=False)
+    ]
+    return labels, heads
+
+
+def _update(
+    kinds: Sequence[Variables],
+    beliefs: Sequence[Belief],
+    messages: Sequence[Tensor],
+    step: float,
+) -> list[Belief]:
+    triples = zip(kinds, beliefs, messages, strict=True)
+    return [kind.update(old, message, step) for kind, old, message in triples]
+
+
+def _read(beliefs: Sequence[Belief]) -> list[Tensor]:
+    return [belief.read for belief in beliefs]
+
+
+def _where(moving: Tensor, new: Sequence[Belief], old: Sequence[Belief]) -> list[Belief]:
+    """The new beliefs of sentences that are still moving, the old ones of those at rest."""
+
+    def choose(x: Tensor, y: Tensor) -> Tensor:
+        return torch.where(moving.view(-1, *[1] * (x.dim() - 1)), x, y)
+
+    return [Belief(*map(choose, x, y)) for x, y in zip(new, old, strict=True)]
+
+
+def _movement(new: Sequence[Belief], old: Sequence[Belief]) -> Tensor:
+    """The largest change of any marginal in each sentence, (B,)."""
+    changes = [(x.marginals - y.marginals).abs() for x, y in zip(new, old, strict=True)]
+    return torch.stack([change.flatten(1).amax(1) for change in changes]).amax(0)
+
+
+def _posterior(
+    labels: Sequence[Belief],
+    heads: Sequence[Belief],
+    potentials: Potentials,
+    trace: list[Posterior] | None = None,
+    energy: Tensor | None = None,
+) -> Posterior:
+    z, *root = labels
+    h, *split = (belief.marginals for belief in heads)
+    on_words, *others = h.split(potentials.columns(h.shape[2]), dim=-1)
+    root_heads = others.pop(0).squeeze(-1) if root else None
+    on_globals = [*others, *split]
+    return Posterior(
+        z_scores=z.scores,
+        z_marginals=z.marginals,
+        head_marginals=on_words,
+        root_head_marginals=root_heads,
+        root_scores=root[0].scores if root else None,
+        root_marginals=root[0].marginals if root else None,
+        global_marginals=on_globals[0] if on_globals else None,
+        free_energy=energy,
+        trace=trace,
+    )
+
+
+def _free_energy(
+    unary: Tensor,
+    labels: Sequence[Belief],
+    heads: Sequence[Belief],
+    potentials: Potentials,
+    inference: Inference,
+) -> Tensor | None:
+    """None where another normaliser than softmax leaves it undefined."""
+    if {inference.normaliser_z, inference.normaliser_h} != {"softmax"}:
+        return None
+    return free_energy(
+        unary,
+        potentials,
+        [belief.marginals for belief in labels],
+        [belief.marginals for belief in heads],
+        inference.lambda_z,
+        inference.lambda_h_for(unary.shape[-1]),
+    )

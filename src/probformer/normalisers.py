@@ -1,0 +1,51 @@
+"""From scores to a distribution: softmax, and two others that users have tried in its place.
+
+A normaliser takes scores (…, m) and `forbidden`, true where a value cannot be taken
+(broadcastable). It returns a distribution over the last axis that is zero on forbidden values,
+and zero everywhere when all of them are forbidden: padding, or a lone word without a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from probformer.errors import require_one_of
+
+Normaliser = Callable[[Tensor, Tensor], Tensor]
+
+
+def softmax(scores: Tensor, forbidden: Tensor) -> Tensor:
+    """exp(s) over its sum: the solution of the entropic Frank-Wolfe step (eq. 31)."""
+    # The lowest finite number instead of -inf: a row of nothing but -inf has no gradient.
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(forbidden, lowest).softmax(-1).masked_fill(forbidden, 0.0)
+
+
+def relu(scores: Tensor, forbidden: Tensor) -> Tensor:
+    """max(s, 0) over its sum."""
+    return _over_sum(scores.relu(), forbidden)
+
+
+def squares(scores: Tensor, forbidden: Tensor) -> Tensor:
+    """s² over its sum."""
+    return _over_sum(scores.square(), forbidden)
+
+
+def _over_sum(weights: Tensor, forbidden: Tensor) -> Tensor:
+    """Weights over their sum; uniform over the allowed values where all weights are zero."""
+    allowed = (~forbidden).to(weights.dtype).expand_as(weights)
+    weights = weights * allowed
+    total = weights.sum(-1, keepdim=True)
+    uniform = allowed / allowed.sum(-1, keepdim=True).clamp(min=1)
+    return torch.where(total > 0, weights / torch.where(total > 0, total, 1), uniform)
+
+
+NORMALISERS: dict[str, Normaliser] = {"softmax": softmax, "relu": relu, "squares": squares}
+
+
+def get_normaliser(argument: str, name: str) -> Normaliser:
+    require_one_of(argument, name, NORMALISERS)
+    return NORMALISERS[name]

@@ -1,0 +1,258 @@
+"""Ternary potentials between a word and its head: T and its low-rank forms.
+
+Each is given by two linear maps of the label distributions, `project`, and their adjoint,
+`collect`; what happens in between is the same for all and lives in `pairwise.py`. A potential
+of your own needs these two, `dense`, `squared_norm` and an initialisation.
+
+Parameters have the labels on the last axis, so that a projection is one matrix product with the
+parameter as it lies in memory: U[k, c, l, a] is the paper's U[k]_{a,c,l}.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from probformer.config.settings import (
+    FullSettings,
+    PotentialSettings,
+    RotarySettings,
+    SharedUVSettings,
+    UVSettings,
+    UVWSettings,
+    check_rotary_rank,
+)
+from probformer.errors import require_positive_int
+from probformer.potentials import pairwise
+from probformer.potentials.buckets import Buckets
+
+Vectors = Sequence[Tensor]
+"""One tensor a distance bucket, (B, n, h or 1, r)."""
+Projection = tuple[Vectors, Vectors]
+"""What a word offers as a dependent and as a head."""
+
+
+class WordPotential(nn.Module, ABC):
+    """T[f(i−j)]^c_ab: how well a word with label a takes a head with label b in channel c."""
+
+    def __init__(self, labels: int, channels: int, gamma: int | None) -> None:
+        super().__init__()
+        require_positive_int("labels", labels)
+        require_positive_int("channels", channels)
+        self.labels = labels
+        self.channels = channels
+        self.buckets = Buckets(gamma)
+
+    @abstractmethod
+    def project(self, q: Tensor) -> Projection:
+        """From Q_Z (B, n, d) to what each word offers, bucket by bucket."""
+
+    @abstractmethod
+    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
+        """The adjoint of `project`: from contexts, bucket by bucket, to labels (B, n, d)."""
+
+    @abstractmethod
+    def dense(self, offset: int) -> Tensor:
+        """T_δ[c, a, b] (h, d, d) for i−j = `offset`."""
+
+    @abstractmethod
+    def squared_norm(self) -> Tensor:
+        """Σ T² over all buckets, channels and labels, without building T."""
+
+    def norm(self) -> Tensor:
+        """‖T‖_F, not squared: what the paper's L2 term penalises."""
+        total = self.squared_norm()
+        return total.clamp(min=torch.finfo(total.dtype).tiny).sqrt()
+
+    def head_scores(self, x: Projection) -> Tensor:
+        """F (B, h, n, n), eq. 3."""
+        return pairwise.head_scores(*x, self.buckets)
+
+    def label_messages(self, p: Tensor, x: Projection) -> tuple[Tensor]:
+        """G (B, n, d), eq. 4: each word hears its head and its dependents."""
+        return (self.collect(*pairwise.contexts(p, *x, self.buckets)),)
+
+
+class Full(WordPotential):
+    """T itself, undecomposed: UV with U = T and V = I."""
+
+    def __init__(self, labels: int, channels: int, gamma: int | None = 3) -> None:
+        super().__init__(labels, channels, gamma)
+        self.T = nn.Parameter(torch.randn(self.buckets.count, channels, labels, labels))
+
+    def project(self, q: Tensor) -> Projection:
+        return _project(q, self.T).unbind(2), [q.unsqueeze(2)] * self.buckets.count
+
+    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
+        return _collect(torch.stack(list(to_dependents), 2), self.T) + _add(to_heads).squeeze(2)
+
+    def dense(self, offset: int) -> Tensor:
+        return self.T[self.buckets.of(offset)].mT
+
+    def squared_norm(self) -> Tensor:
+        return self.T.square().sum()
+
+
+class UV(WordPotential):
+    """T[k]^c = U[k]^c V[k]^cᵀ (eq. 14)."""
+
+    def __init__(self, labels: int, channels: int, rank: int, gamma: int | None = 3) -> None:
+        super().__init__(labels, channels, gamma)
+        self.U = _low_rank(self.buckets.count, channels, rank, labels)
+        self.V = _low_rank(self.buckets.count, channels, rank, labels)
+
+    def project(self, q: Tensor) -> Projection:
+        return _project(q, self.U).unbind(2), _project(q, self.V).unbind(2)
+
+    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
+        message = _collect(torch.stack(list(to_dependents), 2), self.U)
+        return message + _collect(torch.stack(list(to_heads), 2), self.V)
+
+    def dense(self, offset: int) -> Tensor:
+        k = self.buckets.of(offset)
+        return self.U[k].mT @ self.V[k]
+
+    def squared_norm(self) -> Tensor:
+        return (_gram(self.U) * _gram(self.V)).sum()
+
+
+class UVW(WordPotential):
+    """T[k]^c = U[k] diag(W[k]^c) V[k]ᵀ, the Kruskal form (eq. 13)."""
+
+    def __init__(self, labels: int, channels: int, rank: int, gamma: int | None = 3) -> None:
+        super().__init__(labels, channels, gamma)
+        self.U = _low_rank(self.buckets.count, rank, labels)
+        self.V = _low_rank(self.buckets.count, rank, labels)
+        self.W = nn.Parameter(torch.randn(self.buckets.count, channels, rank) / rank**0.5)
+
+    def project(self, q: Tensor) -> Projection:
+        dependents = _project(q, self.U).unsqueeze(3) * self.W  # (B, n, K, h, r)
+        return dependents.unbind(2), _project(q, self.V).unsqueeze(3).unbind(2)
+
+    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
+        message = _collect((torch.stack(list(to_dependents), 2) * self.W).sum(3), self.U)
+        return message + _collect(torch.stack(list(to_heads), 2).squeeze(3), self.V)
+
+    def dense(self, offset: int) -> Tensor:
+        k = self.buckets.of(offset)
+        return (self.U[k].mT * self.W[k].unsqueeze(1)) @ self.V[k]
+
+    def squared_norm(self) -> Tensor:
+        return (_gram(self.U) * _gram(self.V) * _gram(self.W.mT)).sum()
+
+
+class SharedUV(WordPotential):
+    """T[k]^c = U^c diag(D[k]^c) V^cᵀ: a distance costs one vector a channel."""
+
+    def __init__(self, labels: int, channels: int, rank: int, gamma: int | None = 3) -> None:
+        super().__init__(labels, channels, gamma)
+        self.U = _low_rank(channels, rank, labels)
+        self.V = _low_rank(channels, rank, labels)
+        self.D = nn.Parameter(torch.randn(self.buckets.count, channels, rank))
+
+    def project(self, q: Tensor) -> Projection:
+        dependents, heads = _project(q, self.U), _project(q, self.V)
+        return [dependents * scale for scale in self.D.unbind(0)], [heads] * self.buckets.count
+
+    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
+        scaled = [x * scale for x, scale in zip(to_dependents, self.D.unbind(0), strict=True)]
+        return _collect(_add(scaled), self.U) + _collect(_add(to_heads), self.V)
+
+    def dense(self, offset: int) -> Tensor:
+        scale = self.D[self.buckets.of(offset)]
+        return (self.U.mT * scale.unsqueeze(1)) @ self.V
+
+    def squared_norm(self) -> Tensor:
+        return (_gram(self.U) * _gram(self.V) * torch.einsum("khl,khm->hlm", self.D, self.D)).sum()
+
+
+class Rotary(WordPotential):
+    """T_δ^c = U^c R(δ) V^cᵀ with R(δ) turning the pair (l, l + r/2) by δ·10000^(−2l/r).
+
+    R(i−j) = R(i) R(j)ᵀ, so each side turns by its own position; the messages turn back at the
+    receiver. ‖T_δ‖ depends on δ: the norm is that of T_0.
+    """
+
+    def __init__(self, labels: int, channels: int, rank: int) -> None:
+        super().__init__(labels, channels, gamma=None)
+        check_rotary_rank(rank)
+        self.U = _low_rank(channels, rank, labels)
+        self.V = _low_rank(channels, rank, labels)
+
+    def project(self, q: Tensor) -> Projection:
+        angles = self._angles(torch.arange(q.shape[1], device=q.device), q)
+        return [_turn(_project(q, self.U), angles)], [_turn(_project(q, self.V), angles)]
+
+    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
+        (x,), (y,) = to_dependents, to_heads
+        back = self._angles(-torch.arange(x.shape[1], device=x.device), x)
+        return _collect(_turn(x, back), self.U) + _collect(_turn(y, back), self.V)
+
+    def dense(self, offset: int) -> Tensor:
+        angles = self._angles(torch.tensor([offset], device=self.U.device), self.U)
+        turned = _turn(self.U.movedim(-1, 0).unsqueeze(1), angles).squeeze(1)  # (d, h, r)
+        return turned.transpose(0, 1) @ self.V
+
+    def squared_norm(self) -> Tensor:
+        return (_gram(self.U) * _gram(self.V)).sum()
+
+    def _angles(self, positions: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine (n, 1, r/2), in at least float32: bfloat16 cannot tell far positions."""
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        rank = self.U.shape[1]
+        pairs = torch.arange(rank // 2, device=like.device, dtype=dtype)
+        angles = positions.to(dtype)[:, None, None] * 10000 ** (-2 * pairs / rank)
+        return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
+
+
+def build_word_potential(settings: PotentialSettings, labels: int, channels: int) -> WordPotential:
+    match settings:
+        case FullSettings(gamma=gamma):
+            return Full(labels, channels, gamma)
+        case UVSettings(rank=rank, gamma=gamma):
+            return UV(labels, channels, rank, gamma)
+        case UVWSettings(rank=rank, gamma=gamma):
+            return UVW(labels, channels, rank, gamma)
+        case SharedUVSettings(rank=rank, gamma=gamma):
+            return SharedUV(labels, channels, rank, gamma)
+        case RotarySettings(rank=rank):
+            return Rotary(labels, channels, rank)
+
+
+def _low_rank(*shape: int) -> nn.Parameter:
+    """N(0, 1/r), r the last axis but one."""
+    require_positive_int("rank", shape[-2])
+    return nn.Parameter(torch.randn(shape) / shape[-2] ** 0.5)
+
+
+def _project(q: Tensor, weight: Tensor) -> Tensor:
+    """(B, n, d), (…, d) -> (B, n, …): one matrix product."""
+    return F.linear(q, weight.flatten(0, -2)).unflatten(-1, weight.shape[:-1])
+
+
+def _collect(x: Tensor, weight: Tensor) -> Tensor:
+    """(B, n, …), (…, d) -> (B, n, d): the adjoint of `_project`, one matrix product."""
+    return x.flatten(2) @ weight.flatten(0, -2)
+
+
+def _add(vectors: Vectors) -> Tensor:
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = total + vector
+    return total
+
+
+def _gram(x: Tensor) -> Tensor:
+    """(…, r, d) -> (…, r, r)."""
+    return x @ x.mT
+
+
+def _turn(x: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
+    """Row vectors (…, n, h, r) times the rotation of their position."""
+    cos, sin = angles
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
