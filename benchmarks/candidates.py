@@ -67,9 +67,7 @@ def transformer(relative: bool) -> Callable[[Shape], Step]:
             max_length=max(512, shape.length),
             relative=GAMMA if relative else None,
         )
-        model = Transformer(VOCABULARY, settings)
-        model.forward_options = {"attention": False}  # type: ignore[assignment]
-        return _step(model, shape)
+        return _step(Transformer(VOCABULARY, settings), shape, attention=False)
 
     return build
 
@@ -139,10 +137,9 @@ CANDIDATES: dict[str, Callable[[Shape], Step]] = {
 }
 
 
-def _step(model: nn.Module, shape: Shape) -> Step:
+def _step(model: nn.Module, shape: Shape, **options: bool) -> Step:
     torch.manual_seed(0)
     model = model.to(shape.device).train()
-    options = getattr(model, "forward_options", {})
     size = (shape.batch, shape.length)
     words = torch.randint(VOCABULARY, size, device=shape.device)
     mask = torch.ones(size, dtype=torch.bool, device=shape.device)

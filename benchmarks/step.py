@@ -8,6 +8,7 @@ import platform
 import resource
 import statistics
 import time
+from pathlib import Path
 
 import torch
 from candidates import CANDIDATES, Shape, Step
@@ -46,7 +47,9 @@ def interleaved_times(shape: Shape, repeats: int) -> dict[str, float]:
     steps = {name: build(shape) for name, build in CANDIDATES.items()}
     for step in steps.values():
         seconds(step, shape.device)
-    rounds = [{name: seconds(step, shape.device) for name, step in steps.items()} for _ in range(repeats)]
+    rounds = [
+        {name: seconds(step, shape.device) for name, step in steps.items()} for _ in range(repeats)
+    ]
     return {name: statistics.median(turn[name] for turn in rounds) for name in steps}
 
 
@@ -76,15 +79,26 @@ def _peak_memory(name: str, shape: Shape) -> int:
         before = torch.cuda.memory_allocated(shape.device)
         step()
         return torch.cuda.max_memory_allocated(shape.device) - before
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _resident_peak()
     step()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    return _resident_peak() - before
+
+
+def _resident_peak() -> int:
+    """Bytes; Linux's own count where there is one, as `getrusage` reports a parent's peak too."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def machine(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{torch.get_num_threads()} CPU threads ({platform.machine()}), torch {torch.__version__}"
+    return (
+        f"{torch.get_num_threads()} CPU threads ({platform.machine()}), torch {torch.__version__}"
+    )
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def mean_field(
     h = head_variables(mask, unary.dtype, *rules)
 
     labels, heads = _start(unary, potentials, z, h)
-    steps, moving = [], torch.ones_like(mask[:, 0])
+    steps, moving = [], mask.new_ones(len(mask))
     for t in range(inference.iterations):
         step_z, step_h = inference.steps(t)
         old_labels, old_heads = labels, heads

@@ -199,9 +199,10 @@ def mean_field(
             q = q | update(crf.labels, q, step_z)
         else:
             q = update(crf.heads, before, step_h) | update(crf.labels, before, step_z)
-        moved = max(float((q[v] - before[v]).abs().max()) for v in q)
-        if inference.tolerance is not None and moved <= inference.tolerance:
-            break
+        if inference.tolerance is not None:
+            moved = max((q[v] - before[v]).abs().max().item() for v in q)
+            if moved <= inference.tolerance:
+                break
     return q, scores
 
 
@@ -214,7 +215,7 @@ class Exact:
 
     def divergence(self, crf: Sentence, q: Q) -> float:
         """KL(Q ‖ p) = free energy + log Z: how far a factorised Q is from the truth."""
-        return float(free_energy(crf, q)) + self.log_partition
+        return free_energy(crf, q).item() + self.log_partition
 
 
 def enumerate_exactly(crf: Sentence) -> Exact:
@@ -227,7 +228,7 @@ def enumerate_exactly(crf: Sentence) -> Exact:
             v: torch.eye(crf.size(v), dtype=crf.S.dtype)[value]
             for v, value in zip(variables, assignment, strict=True)
         }
-        weights[assignment] = -float(energy(crf, point_masses))
+        weights[assignment] = -energy(crf, point_masses).item()
     top = max(weights.values())
     log_partition = top + math.log(sum(math.exp(w - top) for w in weights.values()))
     marginals = {v: crf.S.new_zeros(crf.size(v)) for v in variables}

@@ -1,4 +1,4 @@
-"""For tests, here and in projects that build on this one: golden cases and dense models."""
+"""For tests, here and in projects that build on this one: golden cases and the oracle's view."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from probformer import reference
 from probformer.config import Inference
+from probformer.normalisers import softmax
 from probformer.potentials import UV, UVW, Full, Global, Potentials, Root, WordPotential
 
 
@@ -88,3 +90,66 @@ def _word_potential(config: dict[str, Any]) -> WordPotential:
     if kind == "no":
         return Full(*sizes, gamma=config["gamma"])
     return {"uv": UV, "uvw": UVW}[kind](*sizes, rank=int(rank), gamma=config["gamma"])
+
+
+def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.Sentence:
+    """One sentence (n, d) of a model as the oracle sees it, with dense potentials."""
+    root, globals_ = potentials.root, potentials.globals
+    return reference.Sentence(
+        S=unary,
+        T=potentials.words.dense,
+        T_root=root.dense() if root else None,
+        B=globals_.dense() if globals_ else None,
+        all_dep=globals_ is not None and globals_.mode == "all-dep",
+    )
+
+
+def assert_messages_are_gradients(
+    potentials: Potentials | WordPotential, n: int = 5, tolerance: float = 1e-10
+) -> None:
+    """Both messages equal −∂E/∂Q, E being the paper's energy with the dense potentials.
+
+    The test for a potential of your own; give it in double precision.
+    """
+    potentials = potentials if isinstance(potentials, Potentials) else Potentials(potentials)
+    words, globals_ = potentials.words, potentials.globals
+    dtype = next(potentials.parameters()).dtype
+    unary = torch.randn(n, words.labels, dtype=dtype)
+    crf = reference_sentence(unary, potentials)
+    q: reference.Q = {}
+    for variable in crf.labels + crf.heads:
+        scores = torch.randn(crf.size(variable), dtype=dtype)
+        q[variable] = softmax(scores, crf.forbidden(variable)).requires_grad_()
+    total = reference.energy(crf, q)
+    partial = torch.autograd.grad(total, [*q.values()], materialize_grads=True)
+    gradients = dict(zip(q, partial, strict=True))
+
+    def stack(values: reference.Q, kind: str, channels: int) -> Tensor:
+        if kind == "ROOT":
+            return values[("ROOT",)].unsqueeze(0)
+        if kind == "Z":
+            return torch.stack([values["Z", i] for i in range(n)]).unsqueeze(0)
+        rows = [torch.stack([values[kind, c, i] for i in range(n)]) for c in range(channels)]
+        return torch.stack(rows).unsqueeze(0)
+
+    label_kinds = ["Z"] + (["ROOT"] if potentials.root else [])
+    head_kinds = [("H", words.channels)]
+    if globals_ is not None and potentials.has_split_globals:
+        head_kinds.append(("G", globals_.channels))
+    x = potentials.project([stack(q, kind, 0) for kind in label_kinds])
+    to_heads = potentials.head_messages(x)
+    to_labels = potentials.label_messages([stack(q, *kind) for kind in head_kinds], x)
+    to_labels[0] = to_labels[0] + unary
+    for (kind, channels), message in zip(head_kinds, to_heads, strict=True):
+        expected = -stack(gradients, kind, channels)
+        # The diagonal is no variable's value: nobody asks what it says.
+        itself = torch.eye(n, message.shape[-1], dtype=torch.bool) & (kind == "H")
+        _assert_close(message.masked_fill(itself, 0.0), expected, tolerance, f"to {kind}")
+    for kind, message in zip(label_kinds, to_labels, strict=True):
+        _assert_close(message, -stack(gradients, kind, 0), tolerance, f"to {kind}")
+
+
+def _assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str) -> None:
+    torch.testing.assert_close(
+        actual, expected, rtol=tolerance, atol=tolerance, msg=lambda text: f"{what}: {text}"
+    )

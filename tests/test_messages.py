@@ -1,0 +1,63 @@
+"""Messages are gradients of the energy, for every potential and extra variable."""
+
+import pytest
+import torch
+from models import EXTRAS, WORDS, build, random_batch
+
+from probformer import mean_field, reference
+from probformer.energy import energy, free_energy
+from probformer.testing import assert_messages_are_gradients, reference_sentence
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+@pytest.mark.parametrize("words", WORDS)
+def test_words(words, n):
+    assert_messages_are_gradients(build(words), n)
+
+
+@pytest.mark.parametrize("words", ["uv", "rotary", "full"])
+@pytest.mark.parametrize("extras", EXTRAS)
+def test_extras(words, extras):
+    assert_messages_are_gradients(build(words, extras))
+
+
+@pytest.mark.parametrize("extras", EXTRAS)
+def test_energies_equal_the_oracle(extras):
+    potentials = build("uv", extras)
+    unary, mask = random_batch()
+    post = mean_field(unary, mask, potentials)
+    labels = [x for x in (post.z_marginals, post.root_marginals) if x is not None]
+    heads = [post.head_marginals]
+    if post.root_head_marginals is not None:
+        heads.append(post.root_head_marginals.unsqueeze(-1))
+    if post.global_marginals is not None and not potentials.has_split_globals:
+        heads.append(post.global_marginals)
+    heads = [torch.cat(heads, dim=-1)]
+    if potentials.has_split_globals:
+        heads.append(post.global_marginals)
+
+    e = energy(unary, potentials, labels, heads)
+    f = free_energy(unary, potentials, labels, heads, 1.5, 0.3)
+    for b, length in enumerate(mask.sum(1).tolist()):
+        crf = reference_sentence(unary[b, :length], potentials)
+        q = oracle_marginals(crf, labels, heads, b, mask.shape[1])
+        torch.testing.assert_close(e[b], reference.energy(crf, q), rtol=1e-10, atol=1e-10)
+        expected = reference.free_energy(crf, q, 1.5, 0.3)
+        torch.testing.assert_close(f[b], expected, rtol=1e-10, atol=1e-10)
+
+
+def oracle_marginals(crf, labels, heads, b, n):
+    """The distributions of one sentence of a batch, as the oracle names them."""
+    q = {}
+    keep = [*range(crf.n), *range(n, heads[0].shape[-1])]  # columns of words, without padding
+    for variable in crf.labels + crf.heads:
+        match variable:
+            case ("Z", i):
+                q[variable] = labels[0][b, i]
+            case ("ROOT",):
+                q[variable] = labels[1][b]
+            case ("H", c, i):
+                q[variable] = heads[0][b, c, i, keep]
+            case ("G", c, i):
+                q[variable] = heads[1][b, c, i]
+    return q
