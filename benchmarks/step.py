@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import torch
+
 from candidates import CANDIDATES, Shape, Step
 
 REFERENCE = "Transformer"

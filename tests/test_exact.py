@@ -5,8 +5,8 @@ import math
 
 import pytest
 import torch
-from models import EXTRAS, build
 
+from models import EXTRAS, build
 from probformer import Inference, mean_field, reference
 from probformer.potentials import UV, Full, Global, Potentials, Root
 from probformer.testing import reference_sentence
@@ -14,7 +14,7 @@ from probformer.testing import reference_sentence
 ALL_ONE = Inference(iterations=8, lambda_z=1.0, lambda_h=1.0)
 
 TINY_EXTRAS = {
-    "plain": lambda: {},
+    "plain": dict,
     "root": lambda: {"root": Root(2, 1, 3)},
     "all-dep": lambda: {"globals": Global(2, 1, 2, "all-dep")},
     "dep-split": lambda: {"globals": Global(2, 1, 2, "dep-split")},

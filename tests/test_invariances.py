@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from models import EXTRAS, WORDS, build, random_batch
 
+from models import EXTRAS, WORDS, build, random_batch
 from probformer import Inference, mean_field
 
 FIELDS = ("z_scores", "z_marginals")

@@ -4,8 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import EXTRAS, WORDS, build, random_batch
 
+from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, mean_field, reference
 from probformer.evidence import FREE, ROOT
 from probformer.testing import reference_sentence

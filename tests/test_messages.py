@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from models import EXTRAS, WORDS, build, random_batch
 
+from models import EXTRAS, WORDS, build, random_batch
 from probformer import mean_field, reference
 from probformer.energy import energy, free_energy
 from probformer.testing import assert_messages_are_gradients, reference_sentence

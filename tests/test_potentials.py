@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from models import D, H, WORDS, build
 
+from models import WORDS, D, H, build
 from probformer.errors import InputError
 from probformer.potentials import UV, UVW, Full, Global, Potentials, Root, Rotary, SharedUV
 from probformer.potentials.buckets import Buckets, band_from_matrix, matrix_from_band

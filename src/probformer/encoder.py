@@ -10,7 +10,7 @@ from probformer.errors import InputError, require, require_positive_int
 from probformer.evidence import Evidence
 from probformer.inference import Posterior, mean_field
 from probformer.normalisers import get_normaliser
-from probformer.potentials import build_potentials
+from probformer.potentials import Potentials, build_potentials
 
 
 class Encoder(nn.Module):
@@ -20,7 +20,13 @@ class Encoder(nn.Module):
     >>> posterior = encoder(words, mask)            # words (B, n) long, mask (B, n) bool
     """
 
-    def __init__(self, vocabulary: int, settings: EncoderSettings | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary: int,
+        settings: EncoderSettings | None = None,
+        potentials: Potentials | None = None,
+    ) -> None:
+        """`potentials` of your own take the place of those that the settings describe."""
         super().__init__()
         require_positive_int("vocabulary", vocabulary)
         self.settings = settings = settings or EncoderSettings()
@@ -28,9 +34,11 @@ class Encoder(nn.Module):
         get_normaliser("normaliser_h", settings.inference.normaliser_h)
         self.word_scores = nn.Embedding(vocabulary, settings.labels)  # S
         nn.init.xavier_uniform_(self.word_scores.weight)
-        self.potentials = build_potentials(
+        self.potentials = potentials or build_potentials(
             settings.labels, settings.channels, settings.potential, settings.root, settings.globals
         )
+        given, wanted = self.potentials.words.labels, settings.labels
+        require(given == wanted, f"potentials must have the settings' {wanted} labels, got {given}")
 
     @property
     def width(self) -> int:
@@ -79,14 +87,16 @@ class Encoder(nn.Module):
 
 def check_words(words: Tensor, mask: Tensor, vocabulary: int) -> None:
     """Indices (B, n) that exist; where there is padding, any index that exists will do."""
+    if torch.compiler.is_compiling():
+        return  # messages and values do not belong in a graph
     shape = tuple(words.shape)
     require(words.dim() == 2, f"words must have shape (batch, words), got {shape}")
     require(words.dtype == torch.long, f"words must be of type long, got {words.dtype}")
     given = tuple(mask.shape)
     require(given == shape, f"mask must have the words' shape {shape}, got {given}")
     require(mask.dtype == torch.bool, f"mask must be of type bool, got {mask.dtype}")
-    if torch.compiler.is_compiling() or words.is_cuda:
-        return  # reading values would break the graph, or make the device wait
+    if words.is_cuda:
+        return  # reading values would make the device wait; there, CUDA itself refuses them
     bad = (words < 0) | (words >= vocabulary)
     if bool(bad.any()):
         sentence, word = bad.nonzero()[0].tolist()

@@ -20,15 +20,16 @@ def check_inputs(
     dropout: float,
     evidence: Evidence | None,
 ) -> None:
+    if torch.compiler.is_compiling():
+        return  # messages and values do not belong in a graph
     _check_tensors(unary, mask, potentials)
     require_between("dropout", dropout, 0, 1, high_open=True)
     get_normaliser("normaliser_z", inference.normaliser_z)
     get_normaliser("normaliser_h", inference.normaliser_h)
     evidence = evidence or Evidence()
     _check_evidence_shapes(unary, potentials, evidence)
-    # Looking at values would break a compiled graph, and is not allowed in a captured one.
-    if torch.compiler.is_compiling() or _capturing(unary):
-        return
+    if unary.is_cuda and torch.cuda.is_current_stream_capturing():
+        return  # a graph that is being captured cannot wait for values
     finite = torch.isfinite(unary) | ~mask.unsqueeze(-1)
     if not bool(finite.all()):
         sentence, word, label = (~finite).nonzero()[0].tolist()
@@ -36,10 +37,6 @@ def check_inputs(
         where = f"sentence {sentence}, word {word}, label {label}"
         raise InputError(f"unary must be finite, got {value} at {where}")
     _check_evidence_values(mask, unary.shape[-1], potentials, evidence)
-
-
-def _capturing(unary: Tensor) -> bool:
-    return unary.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def _check_tensors(unary: Tensor, mask: Tensor, potentials: Potentials) -> None:

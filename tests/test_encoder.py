@@ -1,0 +1,113 @@
+"""The encoder: initialisation, read-outs, penalty, dropout, saving."""
+
+import pytest
+import torch
+
+from probformer import Encoder, Evidence, Inference, mean_field
+from probformer.config import EncoderSettings, GlobalSettings, RootSettings, UVSettings
+from probformer.errors import InputError
+
+SETTINGS = EncoderSettings(
+    labels=6,
+    channels=2,
+    potential=UVSettings(rank=3),
+    root=RootSettings(4),
+    globals=GlobalSettings(count=3),
+    inference=Inference(iterations=2),
+)
+
+
+def batch():
+    words = torch.tensor([[1, 2, 3, 4], [5, 6, 0, 0]])
+    return words, torch.tensor([[True] * 4, [True, True, False, False]])
+
+
+def test_is_mean_field_over_word_scores():
+    encoder, (words, mask) = Encoder(9, SETTINGS), batch()
+    post = encoder(words, mask)
+    unary = encoder.word_scores.weight[words]
+    expected = mean_field(unary, mask, encoder.potentials, SETTINGS.inference)
+    assert torch.equal(post.z_scores, expected.z_scores)
+    assert torch.equal(post.root_scores, expected.root_scores)
+    assert post.global_marginals.shape == (2, 1, 4, 3)
+
+
+def test_word_scores_start_xavier_uniform():
+    weight = Encoder(10_000, EncoderSettings(potential=UVSettings(rank=2))).word_scores.weight
+    bound = (6 / (10_000 + 384)) ** 0.5
+    assert weight.abs().max().item() == pytest.approx(bound, rel=1e-3)
+    assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(("readout", "width"), [("scores", 6), ("marginals", 6), ("root", 4)])
+def test_readouts(readout, width):
+    settings = EncoderSettings(**{**vars(SETTINGS), "readout": readout})
+    encoder, (words, mask) = Encoder(9, settings), batch()
+    post = encoder(words, mask)
+    read = encoder.representation(post)
+    assert read.shape[-1] == encoder.width == width
+    source = {"scores": "z_scores", "marginals": "z_marginals", "root": "root_scores"}[readout]
+    assert read is getattr(post, source)
+
+
+def test_penalty_is_the_plain_norm():
+    encoder = Encoder(9, SETTINGS)
+    words = encoder.potentials.words
+    dense = torch.stack([words.dense(offset) for offset in (-4, -3, -2, -1, 1, 2, 3, 4)])
+    torch.testing.assert_close(encoder.penalty(), dense.square().sum().sqrt())
+
+
+def test_dropout_acts_in_training_only():
+    settings = EncoderSettings(**{**vars(SETTINGS), "dropout": 0.5})
+    encoder, (words, mask) = Encoder(9, settings), batch()
+    first, second = encoder(words, mask), encoder(words, mask)
+    assert not torch.equal(first.z_scores, second.z_scores)
+    encoder.eval()
+    assert torch.equal(encoder(words, mask).z_scores, encoder(words, mask).z_scores)
+
+
+def test_evidence_and_trace_reach_inference():
+    encoder, (words, mask) = Encoder(9, SETTINGS), batch()
+    labels = torch.full((2, 4), -1)
+    labels[0, 2] = 5
+    post = encoder(words, mask, evidence=Evidence(labels=labels), trace=True)
+    assert post.z_marginals[0, 2, 5] == 1
+    assert len(post.trace) == 2
+
+
+def test_weights_move_from_one_encoder_to_another():
+    first, second, (words, mask) = Encoder(9, SETTINGS), Encoder(9, SETTINGS), batch()
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(first(words, mask).z_scores, second(words, mask).z_scores)
+
+
+def test_every_parameter_learns():
+    encoder, (words, mask) = Encoder(9, SETTINGS), batch()
+    post = encoder(words, mask)
+    (post.z_scores.pow(2).sum() + post.root_scores.pow(2).sum()).backward()
+    for name, parameter in encoder.named_parameters():
+        assert parameter.grad.any(), name
+
+
+@pytest.mark.parametrize(
+    ("words", "mask", "message"),
+    [
+        (
+            torch.zeros(3, dtype=torch.long),
+            torch.ones(3, dtype=torch.bool),
+            "words must have shape",
+        ),
+        (torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), "words must be of type long"),
+        (
+            torch.full((1, 3), 9),
+            torch.ones(1, 3, dtype=torch.bool),
+            "in 0 … 8, got 9 at sentence 0",
+        ),
+        (torch.full((1, 3), -1), torch.ones(1, 3, dtype=torch.bool), "in 0 … 8, got -1"),
+        (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 2, dtype=torch.bool), "mask must have"),
+        (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 3), "mask must be of type bool"),
+    ],
+)
+def test_bad_words(words, mask, message):
+    with pytest.raises(InputError, match=message):
+        Encoder(9, SETTINGS)(words, mask)

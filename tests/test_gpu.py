@@ -1,0 +1,46 @@
+"""On a CUDA device the same numbers come out, and a training step can be captured in a graph."""
+
+import pytest
+import torch
+
+from models import EXTRAS, WORDS, build, random_batch
+from probformer import Encoder, Inference, mean_field
+from probformer.config import EncoderSettings, RotarySettings, UVSettings
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("extras", EXTRAS)
+@pytest.mark.parametrize("words", WORDS)
+def test_devices_agree(words, extras):
+    potentials, (unary, mask) = build(words, extras), random_batch((7, 4, 2, 1, 0))
+    expected = mean_field(unary, mask, potentials, Inference(iterations=3))
+    actual = mean_field(unary.cuda(), mask.cuda(), potentials.cuda(), Inference(iterations=3))
+    torch.testing.assert_close(actual.z_scores.cpu(), expected.z_scores)
+    torch.testing.assert_close(actual.head_marginals.cpu(), expected.head_marginals)
+
+
+@pytest.mark.parametrize("potential", [UVSettings(rank=4), RotarySettings(rank=4)])
+def test_a_training_step_can_be_captured(potential):
+    torch.use_deterministic_algorithms(False)
+    settings = EncoderSettings(labels=8, channels=2, potential=potential)
+    encoder = Encoder(9, settings).cuda()
+    words = torch.randint(9, (4, 6), device="cuda")
+    mask = torch.ones(4, 6, dtype=torch.bool, device="cuda")
+
+    def step():
+        for parameter in encoder.parameters():
+            parameter.grad = None
+        encoder(words, mask).z_scores.square().sum().backward()
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.synchronize()
+    expected = encoder.word_scores.weight.grad.clone()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    encoder.word_scores.weight.grad.zero_()
+    graph.replay()
+    torch.testing.assert_close(encoder.word_scores.weight.grad, expected)

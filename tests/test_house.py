@@ -1,0 +1,69 @@
+"""The order of the house: imports point down only, and importing the package costs nothing."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import probformer
+
+SOURCE = Path(probformer.__file__).parent
+TOP_DOWN = [
+    "testing",
+    "baselines",
+    "encoder",
+    "inference",
+    "variables",
+    "input_checks",
+    "energy",
+    "potentials",
+    "reference",
+    "evidence",
+    "normalisers",
+    "config",
+    "errors",
+]
+
+
+def imports_of(path: Path) -> set[str]:
+    """The parts of probformer that a file imports, however it says so."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            found |= {f"{node.module}.{name.name}" for name in node.names}
+    return {name.split(".")[1] for name in found if name.startswith("probformer.")}
+
+
+def test_imports_point_down():
+    parts = {path.stem for path in SOURCE.glob("*.py")} | {
+        p.parent.name for p in SOURCE.glob("*/*.py")
+    }
+    assert parts - {"__init__"} - {"probformer"} == set(TOP_DOWN), (
+        "a part has no place in the house"
+    )
+    for path in SOURCE.rglob("*.py"):
+        relative = path.relative_to(SOURCE)
+        part = relative.parts[0].removesuffix(".py")
+        if part == "__init__":
+            continue
+        for other in imports_of(path) - {part}:
+            assert TOP_DOWN.index(other) > TOP_DOWN.index(part), f"{relative} imports {other}"
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, probformer; assert 'torch' not in sys.modules; probformer.mean_field; assert 'torch' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_public_name_is_there():
+    for name in probformer.__all__:
+        assert getattr(probformer, name).__name__ == name
+    assert set(probformer.__all__) <= set(dir(probformer))
+
+
+def test_no_file_is_long():
+    for path in SOURCE.rglob("*.py"):
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
