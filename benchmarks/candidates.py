@@ -84,12 +84,13 @@ class DenseEinsums(nn.Module):
         self.dropout, n = shape.dropout, shape.length
         of = Buckets(GAMMA).of
         bucket = torch.tensor([[of(i - j) if i != j else -1 for j in range(n)] for i in range(n)])
-        self.register_buffer("distance", bucket == torch.arange(BUCKETS)[:, None, None])
-        self.register_buffer("itself", torch.eye(n, dtype=torch.bool))
+        distance = bucket == torch.arange(BUCKETS)[:, None, None]
+        self.distance = nn.Buffer(distance.float())
+        self.itself = nn.Buffer(torch.eye(n, dtype=torch.bool))
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         scores = unary = self.word_scores(words)
-        distance = self.distance.to(unary.dtype)
+        distance = self.distance
         for _ in range(ITERATIONS):
             q = scores.softmax(-1)
             f = torch.einsum("xia,kacl,kbcl,xjb,kij->xcij", q, self.U, self.V, q, distance)

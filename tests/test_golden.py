@@ -15,7 +15,7 @@ def test_all_cases_are_here():
     assert len(CASES) == 14
 
 
-@pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-9), (torch.float32, 1e-4)])
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-4)])
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_values_and_gradients(path, dtype, tolerance):
     case = load_case(path, dtype)

@@ -54,7 +54,13 @@ def test_imports_point_down():
 
 
 def test_importing_the_package_does_not_import_torch():
-    code = "import sys, probformer; assert 'torch' not in sys.modules; probformer.mean_field; assert 'torch' in sys.modules"
+    code = """
+import sys
+import probformer
+assert "torch" not in sys.modules
+probformer.mean_field
+assert "torch" in sys.modules
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -70,10 +70,10 @@ def mean_field(
     check_inputs(unary, mask, potentials, inference, dropout, evidence)
     unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
     rules = (potentials, inference, evidence or Evidence(), dropout_function(dropout, generator))
-    z = label_variables(mask, unary.dtype, *rules)
-    h = head_variables(mask, unary.dtype, *rules)
+    z = label_variables(unary, mask, *rules)
+    h = head_variables(unary, mask, *rules)
 
-    labels, heads = _start(unary, potentials, z, h)
+    labels, heads = [kind.start() for kind in z], [kind.start() for kind in h]
     steps, moving = [], mask.new_ones(len(mask))
     for t in range(inference.iterations):
         step_z, step_h = inference.steps(t)
@@ -95,21 +95,6 @@ def mean_field(
         if inference.tolerance is not None and not moving.any():
             break
     return _posterior(labels, heads, potentials, trace=steps if trace else None)
-
-
-def _start(
-    unary: Tensor, potentials: Potentials, z: Sequence[Variables], h: Sequence[Variables]
-) -> tuple[list[Belief], list[Belief]]:
-    """Z from S alone, ROOT uniform, heads uniform over the allowed ones (eqs. 7, 8)."""
-    labels = [z[0].start(unary)]
-    if potentials.root is not None:
-        labels.append(z[1].start(unary.new_zeros(len(unary), potentials.root.labels)))
-    channels = [potentials.words.channels, potentials.globals.channels if potentials.globals else 0]
-    heads = [
-        Belief(*(x.expand(-1, c, -1, -1) for x in kind.start(kind.forbidden * unary.new_zeros(()))))
-        for kind, c in zip(h, channels, strict=False)
-    ]
-    return labels, heads
 
 
 def _update(

@@ -35,6 +35,8 @@ class Belief(NamedTuple):
 class Variables:
     """All variables of one kind: Z, ROOT's label, H or split G."""
 
+    prior: Tensor
+    """M before anything is heard: S for Z, zero for the others."""
     forbidden: Tensor
     """True for values that cannot be taken (broadcastable)."""
     clamp: Clamp | None
@@ -47,10 +49,10 @@ class Variables:
     drop_scores: bool
     """Dropout acts on the scores of labels, and on the probabilities of heads."""
 
-    def start(self, message: Tensor) -> Belief:
-        """Before the first iteration: Q ∝ exp(S), or uniform where S = 0 (eqs. 7, 8)."""
-        q = self._distribution(message, None, 1.0)
-        return Belief(message, message, q, q)
+    def start(self) -> Belief:
+        """Before the first iteration: Q ∝ exp(S) for Z, uniform for the others (eqs. 7, 8)."""
+        q = self._distribution(self.prior, None, 1.0)
+        return Belief(self.prior, self.prior, q, q)
 
     def update(self, old: Belief, message: Tensor, step: float) -> Belief:
         """M = (1−β)·message + βM and Q = α·softmax(M/λ) + (1−α)Q (eqs. 11, 12, 32, 33)."""
@@ -71,8 +73,8 @@ class Variables:
 
 
 def label_variables(
+    unary: Tensor,
     mask: Tensor,
-    dtype: torch.dtype,
     potentials: Potentials,
     inference: Inference,
     evidence: Evidence,
@@ -80,10 +82,11 @@ def label_variables(
 ) -> list[Variables]:
     """Z and, with a root, Z_ROOT."""
 
-    def kind(forbidden: Tensor, observed: Tensor | None, size: int) -> Variables:
+    def kind(prior: Tensor, forbidden: Tensor, observed: Tensor | None) -> Variables:
         return Variables(
+            prior,
             forbidden,
-            Clamp.at(observed, size, dtype),
+            Clamp.at(observed, prior.shape[-1], prior.dtype),
             inference.lambda_z,
             inference.damping_z,
             get_normaliser("normaliser_z", inference.normaliser_z),
@@ -91,15 +94,16 @@ def label_variables(
             drop_scores=True,
         )
 
-    variables = [kind(~mask.unsqueeze(-1), evidence.labels, potentials.words.labels)]
+    variables = [kind(unary, ~mask.unsqueeze(-1), evidence.labels)]
     if potentials.root is not None:
-        variables.append(kind(mask.new_zeros(1, 1), evidence.root, potentials.root.labels))
+        prior = unary.new_zeros(len(unary), potentials.root.labels)
+        variables.append(kind(prior, mask.new_zeros(1, 1), evidence.root))
     return variables
 
 
 def head_variables(
+    unary: Tensor,
     mask: Tensor,
-    dtype: torch.dtype,
     potentials: Potentials,
     inference: Inference,
     evidence: Evidence,
@@ -107,10 +111,12 @@ def head_variables(
 ) -> list[Variables]:
     """H and, with split globals, G."""
 
-    def kind(forbidden: Tensor, observed: Tensor | None) -> Variables:
+    def kind(channels: int, forbidden: Tensor, observed: Tensor | None) -> Variables:
+        batch, n, columns = forbidden.shape
         return Variables(
+            unary.new_zeros(()).expand(batch, channels, n, columns),
             forbidden.unsqueeze(1),
-            Clamp.at(observed, forbidden.shape[-1], dtype),
+            Clamp.at(observed, columns, unary.dtype),
             inference.lambda_h_for(potentials.words.labels),
             inference.damping_h,
             get_normaliser("normaliser_h", inference.normaliser_h),
@@ -118,16 +124,18 @@ def head_variables(
             drop_scores=False,
         )
 
-    n = mask.shape[1]
+    n, globals_ = mask.shape[1], potentials.globals
     words, padding = mask.unsqueeze(-1), ~mask.unsqueeze(-1)
     itself = torch.eye(n, dtype=torch.bool, device=mask.device)
     others = potentials.columns(n)[1:]  # of ROOT and all-dep globals
-    forbidden = [~(words & words.mT) | itself, padding.expand(-1, -1, sum(others))]
+    forbidden = ~(words & words.mT) | itself
+    if others:
+        forbidden = torch.cat([forbidden, padding.expand(-1, -1, sum(others))], dim=-1)
     observed = _observed_columns(evidence, n, others, potentials.has_split_globals)
-    variables = [kind(torch.cat(forbidden, dim=-1) if others else forbidden[0], observed)]
-    if potentials.has_split_globals:
-        features = potentials.globals.count  # type: ignore[union-attr]
-        variables.append(kind(padding.expand(-1, -1, features), evidence.globals))
+    variables = [kind(potentials.words.channels, forbidden, observed)]
+    if globals_ is not None and potentials.has_split_globals:
+        forbidden = padding.expand(-1, -1, globals_.count)
+        variables.append(kind(globals_.channels, forbidden, evidence.globals))
     return variables
 
 
