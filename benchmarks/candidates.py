@@ -73,7 +73,7 @@ def transformer(relative: bool) -> Callable[[Shape], Step]:
 
 
 class DenseEinsums(nn.Module):
-    """Equations 3, 4, 11, 12 and 14 written down as they stand, every bucket for every pair."""
+    """Equations 3, 4, 9 to 12 and 14 as they stand: every bucket for every pair."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()

@@ -31,27 +31,33 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     device = torch.device(arguments.device)
     shape = Shape(arguments.batch, arguments.length, arguments.dropout, device)
-    times = interleaved_times(shape, arguments.repeats)
+    rounds = interleaved_rounds(shape, arguments.repeats)
     memory = {name: peak_memory(name, shape) for name in CANDIDATES}
 
-    print(f"Training step (forward and backward, fp32), {shape.batch} × {shape.length} words, ")
-    print(f"dropout {shape.dropout}, on {machine(device)}; median of {arguments.repeats}.\n")
+    print(f"Training step (forward and backward, fp32), {shape.batch} × {shape.length} words,")
+    print(
+        f"dropout {shape.dropout}, on {machine(device)}; medians of {arguments.repeats} rounds.\n"
+    )
     print(f"| {'':26} | {'ms':>8} | {'/ products':>10} | {'/ Transformer':>13} | {'peak MB':>8} |")
     print(f"|{'-' * 28}|{'-' * 9}:|{'-' * 11}:|{'-' * 14}:|{'-' * 9}:|")
-    for name, seconds in times.items():
-        ratios = f"{seconds / times[FLOOR]:10.2f} | {seconds / times[REFERENCE]:13.2f}"
-        print(f"| {name:26} | {seconds * 1e3:8.1f} | {ratios} | {memory[name] / 2**20:8.0f} |")
+    for name in CANDIDATES:
+        milliseconds = 1e3 * statistics.median(turn[name] for turn in rounds)
+        floor, other = (
+            statistics.median(turn[name] / turn[reference] for turn in rounds)
+            for reference in (FLOOR, REFERENCE)
+        )
+        ratios = f"{floor:10.2f} | {other:13.2f}"
+        print(f"| {name:26} | {milliseconds:8.1f} | {ratios} | {memory[name] / 2**20:8.0f} |")
 
 
-def interleaved_times(shape: Shape, repeats: int) -> dict[str, float]:
-    """Median seconds; candidates take turns, so that a slow moment of the machine hits all."""
+def interleaved_rounds(shape: Shape, repeats: int) -> list[dict[str, float]]:
+    """Seconds; the candidates take turns, so that a slow moment of the machine hits all."""
     steps = {name: build(shape) for name, build in CANDIDATES.items()}
     for step in steps.values():
         seconds(step, shape.device)
-    rounds = [
+    return [
         {name: seconds(step, shape.device) for name, step in steps.items()} for _ in range(repeats)
     ]
-    return {name: statistics.median(turn[name] for turn in rounds) for name in steps}
 
 
 def seconds(step: Step, device: torch.device) -> float:
@@ -68,20 +74,18 @@ def synchronise(device: torch.device) -> None:
 
 
 def peak_memory(name: str, shape: Shape) -> int:
-    """Bytes that a step needs beyond the model, measured in a process of its own."""
+    """Bytes that the model and a step need, measured in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(_peak_memory, (name, shape))
 
 
 def _peak_memory(name: str, shape: Shape) -> int:
-    step = CANDIDATES[name](shape)
     if shape.device.type == "cuda":
-        before = torch.cuda.memory_allocated(shape.device)
-        step()
-        return torch.cuda.max_memory_allocated(shape.device) - before
+        CANDIDATES[name](shape)()
+        return torch.cuda.max_memory_allocated(shape.device)
     before = _resident_peak()
-    step()
+    CANDIDATES[name](shape)()
     return _resident_peak() - before
 
 

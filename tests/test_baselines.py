@@ -124,7 +124,7 @@ def test_without_weights_the_result_is_the_same(name):
     assert (fused.head_marginals is None) == (VARIANTS[name].relative is None)
 
 
-def test_dropout_acts_in_training_only_and_at_the_configured_rate():
+def test_dropout_acts_in_training_only():
     words, mask = batch()
     quiet = Transformer(9, SMALL).train()
     assert torch.equal(quiet(words, mask).z_scores, quiet(words, mask).z_scores)
@@ -132,6 +132,21 @@ def test_dropout_acts_in_training_only_and_at_the_configured_rate():
     assert not torch.equal(noisy(words, mask).z_scores, noisy(words, mask).z_scores)
     noisy.eval()
     assert torch.equal(noisy(words, mask).z_scores, noisy(words, mask).z_scores)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_dropout_sites_and_rate(name, monkeypatch):
+    """Once on the input; in each layer on the attention and on both residual branches."""
+    rates = []
+
+    def record(x, p=0.5, training=True, inplace=False):
+        rates.append(p if training else 0.0)
+        return x
+
+    monkeypatch.setattr(torch.nn.functional, "dropout", record)
+    words, mask = batch()
+    Transformer(9, replace(VARIANTS[name], dropout=0.3)).train()(words, mask)
+    assert rates == [0.3] * (1 + 3 * 2)
 
 
 def test_tying_shares_matrices_and_their_gradients():
@@ -179,5 +194,5 @@ def test_words_outweigh_positions_at_the_start():
 def test_a_sentence_longer_than_the_position_table():
     model = Transformer(9, replace(SMALL, max_length=4))
     words, mask = batch((5,))
-    with pytest.raises(InputError, match=r"5 words is longer than the position table \(4 rows\)"):
+    with pytest.raises(InputError, match=r"position table \(4 rows\), got a sentence of 5 words"):
         model(words, mask)

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from models import build, random_batch
-from probformer import Encoder, Inference, mean_field
-from probformer.config import EncoderSettings, RootSettings
+from probformer import Encoder, Inference, Transformer, mean_field
+from probformer.config import EncoderSettings, RootSettings, TransformerSettings
+from probformer.errors import InputError
 
 
 class CountingBackend:
@@ -81,6 +82,29 @@ def test_the_encoder_with_gradients():
         encoder(words, mask).root_scores.square().sum().backward()
         torch.testing.assert_close(actual, encoder.potentials.root.T.grad)
     assert backend.graphs == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [TransformerSettings(width=8, layers=1), TransformerSettings(width=8, layers=1, relative=2)],
+    ids=["learned", "relative"],
+)
+def test_transformers(settings):
+    model, backend = Transformer(11, settings), CountingBackend()
+    compiled = torch.compile(model, backend=backend, fullgraph=True, dynamic=True)
+    for n in (2, 4, 9, 30):
+        words, mask = torch.randint(11, (3, n)), torch.ones(3, n, dtype=torch.bool)
+        expected = model(words, mask).z_scores
+        torch.testing.assert_close(compiled(words, mask).z_scores, expected)
+    assert backend.graphs == 1
+
+
+def test_shapes_are_checked_in_compiled_code_too():
+    compiled = torch.compile(mean_field, backend=CountingBackend(), dynamic=True)
+    unary, mask = random_batch((4, 2, 3))
+    for wrong in (mask[:1], mask[:, :1]):
+        with pytest.raises(InputError, match="mask must have unary's shape"):
+            compiled(unary, wrong, build())
 
 
 @pytest.mark.long

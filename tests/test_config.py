@@ -1,5 +1,6 @@
 """Settings from TOML and Python: typed, checked, unknown keys refused by name."""
 
+import numpy as np
 import pytest
 
 from probformer.config import (
@@ -111,6 +112,16 @@ def test_no_distance_is_written_none():
         ({"inference": {"damping_h": -0.1}}, "inference.damping_h must be a number in [0, 1)"),
         ({"inference": {"iterations": 0}}, "inference.iterations must be a whole number"),
         ({"inference": {"tolerance": 0}}, "inference.tolerance must be a number in (0, inf)"),
+        (
+            {"inference": {"lambda_z": float("nan")}},
+            "inference.lambda_z must be a number in (0, inf)",
+        ),
+        ({"inference": {"step_z": float("nan")}}, "inference.step_z must be a number in (0, 1]"),
+        (
+            {"inference": {"normaliser_z": "tanh"}},
+            "inference.normaliser_z must be one of 'softmax'",
+        ),
+        ({"dropout": 10**400}, "dropout must be a number, got 1000"),
         ({"inference": {"asynchronous": 1}}, "inference.asynchronous must be true or false, got 1"),
     ],
 )
@@ -154,3 +165,21 @@ def test_settings_from_python_are_checked_too():
         Inference(step_z=2)
     with pytest.raises(InputError, match="iterations must be a whole number"):
         Inference(iterations=2.0)
+    for values, message in [
+        ({"potential": "uv"}, "potential must be a table of settings, got 'uv'"),
+        ({"potential": None}, "potential must be a table of settings, got None"),
+        ({"root": 3}, "root must be a table of settings, got 3"),
+        ({"kind": "foo"}, "kind must be one of 'pt', got 'foo'"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            EncoderSettings(**values)
+    with pytest.raises(InputError, match="tied must be true or false, got 'no'"):
+        TransformerSettings(tied="no")
+    with pytest.raises(InputError, match="asynchronous must be true or false, got 0"):
+        Inference(asynchronous=0.0)
+    assert EncoderSettings(inference={"iterations": 3}).inference == Inference(iterations=3)
+    assert UVSettings(rank=np.int64(3)).rank == 3
+    with pytest.raises(InputError, match="values must be of kind Mapping, got NoneType"):
+        from_dict(EncoderSettings, None)
+    with pytest.raises(InputError, match="path must be of kind str or Path, got NoneType"):
+        from_toml(EncoderSettings, None)

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from probformer import Encoder, Evidence, Inference, mean_field
+from probformer import Encoder, Evidence, Inference, Transformer, mean_field
 from probformer.config import EncoderSettings, GlobalSettings, RootSettings, UVSettings
 from probformer.errors import InputError
+from probformer.potentials import UV, Potentials, Root, Rotary
 
 SETTINGS = EncoderSettings(
     labels=6,
@@ -106,8 +107,46 @@ def test_every_parameter_learns():
         (torch.full((1, 3), -1), torch.ones(1, 3, dtype=torch.bool), "in 0 … 8, got -1"),
         (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 2, dtype=torch.bool), "mask must have"),
         (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 3), "mask must be of type bool"),
+        ([[1, 2]], torch.ones(1, 2, dtype=torch.bool), "words must be of kind Tensor, got list"),
+        (torch.zeros(1, 3, dtype=torch.long), None, "mask must be of kind Tensor, got NoneType"),
     ],
 )
-def test_bad_words(words, mask, message):
+@pytest.mark.parametrize("model", [Encoder(9, SETTINGS), Transformer(9)], ids=["pt", "transformer"])
+def test_bad_words(model, words, mask, message):
     with pytest.raises(InputError, match=message):
-        Encoder(9, SETTINGS)(words, mask)
+        model(words, mask)
+
+
+def test_potentials_of_ones_own():
+    settings = EncoderSettings(labels=6, channels=2, root=RootSettings(4), readout="root")
+    potentials = Potentials(Rotary(6, 2, 4), root=Root(6, 2, 4))
+    encoder, (words, mask) = Encoder(9, settings, potentials), batch()
+    assert encoder.potentials is potentials
+    assert encoder.representation(encoder(words, mask)).shape == (2, encoder.width) == (2, 4)
+    plain = Encoder(9, EncoderSettings(labels=6, channels=2), UV(6, 2, 4))
+    assert isinstance(plain.potentials, Potentials)
+
+
+@pytest.mark.parametrize(
+    ("potentials", "message"),
+    [
+        (UV(7, 2, 4), "(labels, channels, root labels) (6, 2, 4), got (7, 2, None)"),
+        (UV(6, 3, 4), "(6, 2, 4), got (6, 3, None)"),
+        (Potentials(UV(6, 2, 4), root=Root(6, 2, 5)), "(6, 2, 4), got (6, 2, 5)"),
+        (UVSettings(), "potentials must be of kind Potentials or WordPotential, got UVSettings"),
+    ],
+)
+def test_potentials_must_fit_the_settings(potentials, message):
+    settings = EncoderSettings(labels=6, channels=2, root=RootSettings(4), readout="root")
+    with pytest.raises(InputError) as error:
+        Encoder(9, settings, potentials)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("model", [Encoder, Transformer])
+@pytest.mark.parametrize("settings", [{}, {"labels": 3}, 5, UVSettings()])
+def test_settings_of_another_kind(model, settings):
+    with pytest.raises(InputError, match="settings must be of kind"):
+        model(9, settings)
+    with pytest.raises(InputError, match="vocabulary must be a whole number"):
+        model(0)

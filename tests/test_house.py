@@ -16,6 +16,7 @@ TOP_DOWN = [
     "variables",
     "input_checks",
     "energy",
+    "posterior",
     "potentials",
     "reference",
     "evidence",
@@ -68,6 +69,13 @@ def test_every_public_name_is_there():
     for name in probformer.__all__:
         assert getattr(probformer, name).__name__ == name
     assert set(probformer.__all__) <= set(dir(probformer))
+
+
+def test_the_readme_shows_the_house_in_this_order():
+    readme = (SOURCE.parent.parent / "README.md").read_text(encoding="utf-8")
+    plan = readme.split("src/probformer/\n")[1].split("```")[0]
+    shown = [line.split()[0].rstrip("/").removesuffix(".py") for line in plan.splitlines()]
+    assert shown == TOP_DOWN
 
 
 def test_no_file_is_long():

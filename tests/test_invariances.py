@@ -107,16 +107,23 @@ def test_long_sentences_are_nothing_special(words):
     torch.testing.assert_close(rows, torch.ones_like(rows))
 
 
-def test_an_empty_batch():
-    unary, mask = torch.zeros(0, 3, 5, dtype=torch.float64), torch.zeros(0, 3, dtype=torch.bool)
-    assert mean_field(unary, mask, build("uv", "root")).root_scores.shape == (0, 7)
+@pytest.mark.parametrize("tolerance", [None, 0.1])
+@pytest.mark.parametrize("extras", EXTRAS)
+def test_empty_batches_and_sentences(extras, tolerance):
+    potentials, inference = build("uv", extras), Inference(iterations=3, tolerance=tolerance)
+    for size in ((0, 3), (2, 0), (0, 0)):
+        unary = torch.zeros(*size, 5, dtype=torch.float64)
+        post = mean_field(unary, torch.zeros(size, dtype=torch.bool), potentials, inference)
+        assert post.z_scores.shape == (*size, 5)
 
 
+@pytest.mark.parametrize("normaliser", ["softmax", "relu", "squares"])
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_scores_of_any_size_give_distributions(scale):
+def test_scores_of_any_size_give_distributions(scale, normaliser):
     potentials, (unary, mask) = build("full", "root-all-dep", torch.float32), random_batch()
     unary = unary.float() * scale
-    post = mean_field(unary, mask, potentials)
+    inference = Inference(normaliser_z=normaliser, normaliser_h=normaliser)
+    post = mean_field(unary, mask, potentials, inference)
     assert torch.isfinite(post.z_scores).all()
     heads = post.head_marginals.sum(-1) + post.root_head_marginals + post.global_marginals.sum(-1)
     torch.testing.assert_close(heads, mask.float()[:, None].expand_as(heads))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, mean_field, reference
 from probformer.evidence import FREE, ROOT
+from probformer.normalisers import softmax
 from probformer.testing import reference_sentence
 
 RUNS = {
@@ -32,6 +33,8 @@ def run_oracle(unary, mask, potentials, inference, evidence=None):
     """The oracle on each sentence of a batch: (marginals, scores) each."""
     runs = []
     for b, length in enumerate(mask.sum(1).tolist()):
+        if length == 0:
+            continue
         crf = reference_sentence(unary[b, :length], potentials)
         observed = oracle_evidence(crf, evidence, b) if evidence else None
         runs.append((crf, *reference.mean_field(crf, inference, observed)))
@@ -113,7 +116,8 @@ def test_gradients_with_extras(extras, run):
 
 
 def check_gradients(potentials, inference):
-    unary, mask = random_batch((4, 2, 1))
+    unary, mask = random_batch((4, 2, 1, 0))
+    unary[~mask] = torch.nan  # padding, and a whole sentence of it, has no say
     unary.requires_grad_()
     inputs = {"unary": unary, **dict(potentials.named_parameters())}
     post = mean_field(unary, mask, potentials, inference)
@@ -127,11 +131,13 @@ def check_gradients(potentials, inference):
     )
     if post.root_scores is not None:
         root_weights = torch.randn_like(post.root_scores)
+        root_weights[3] = 0  # the oracle knows no sentence without words
         loss = loss + (post.root_scores * root_weights).sum()
         for b, (_, _, scores) in enumerate(runs):
             expected = expected + (scores[("ROOT",)] * root_weights[b]).sum()
     ours = torch.autograd.grad(loss, [*inputs.values()])
     theirs = torch.autograd.grad(expected, [*inputs.values()])
+    assert not ours[0][~mask].any()
     for name, a, b in zip(inputs, ours, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
 
@@ -152,6 +158,9 @@ def check_gradients(potentials, inference):
         step_decay=st.booleans(),
         damping_z=st.floats(0, 0.9),
         damping_h=st.floats(0, 0.9),
+        tolerance=st.sampled_from([None, 1e-2]),
+        normaliser_z=st.sampled_from(["softmax", "squares", "relu"]),
+        normaliser_h=st.sampled_from(["softmax", "squares", "relu"]),
     ),
     seed=st.integers(0, 99),
 )
@@ -219,6 +228,17 @@ def test_free_energy_of_a_trace_is_the_oracles():
     for b, (crf, q, _) in enumerate(run_oracle(unary, mask, potentials, inference)):
         expected = reference.free_energy(crf, q, 1.3, 0.6)
         torch.testing.assert_close(post.trace[-1].free_energy[b], expected)
+
+
+def test_a_function_of_ones_own_may_normalise():
+    def softer(scores, forbidden):
+        return softmax(scores / 2, forbidden)
+
+    potentials, (unary, mask) = build("uv", "root"), random_batch()
+    inference = Inference(iterations=2, normaliser_z=softer, normaliser_h=softer)
+    post = mean_field(unary, mask, potentials, inference, trace=True)
+    assert_equal(post, run_oracle(unary, mask, potentials, inference))
+    assert post.trace[0].free_energy is None
 
 
 def test_free_energy_is_undefined_for_other_normalisers():

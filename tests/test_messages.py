@@ -5,7 +5,8 @@ import torch
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import mean_field, reference
-from probformer.energy import energy, free_energy
+from probformer.energy import energy, free_energy, marginals_by_variable
+from probformer.errors import InputError
 from probformer.testing import assert_messages_are_gradients, reference_sentence
 
 
@@ -25,25 +26,24 @@ def test_extras(words, extras):
 def test_energies_equal_the_oracle(extras):
     potentials = build("uv", extras)
     unary, mask = random_batch()
+    unary[~mask] = torch.nan  # nobody may look
     post = mean_field(unary, mask, potentials)
-    labels = [x for x in (post.z_marginals, post.root_marginals) if x is not None]
-    heads = [post.head_marginals]
-    if post.root_head_marginals is not None:
-        heads.append(post.root_head_marginals.unsqueeze(-1))
-    if post.global_marginals is not None and not potentials.has_split_globals:
-        heads.append(post.global_marginals)
-    heads = [torch.cat(heads, dim=-1)]
-    if potentials.has_split_globals:
-        heads.append(post.global_marginals)
-
-    e = energy(unary, potentials, labels, heads)
-    f = free_energy(unary, potentials, labels, heads, 1.5, 0.3)
+    e = energy(unary, mask, potentials, post)
+    f = free_energy(unary, mask, potentials, post, 1.5, 0.3)
+    labels, heads = marginals_by_variable(potentials, post)
     for b, length in enumerate(mask.sum(1).tolist()):
         crf = reference_sentence(unary[b, :length], potentials)
         q = oracle_marginals(crf, labels, heads, b, mask.shape[1])
         torch.testing.assert_close(e[b], reference.energy(crf, q), rtol=1e-10, atol=1e-10)
         expected = reference.free_energy(crf, q, 1.5, 0.3)
         torch.testing.assert_close(f[b], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_the_posterior_of_another_model_has_no_energy():
+    unary, mask = random_batch()
+    post = mean_field(unary, mask, build("uv", "root"))
+    with pytest.raises(InputError, match="posterior must be of these potentials"):
+        energy(unary, mask, build("uv"), post)
 
 
 def oracle_marginals(crf, labels, heads, b, n):

@@ -51,18 +51,17 @@ def test_rotary_turns_by_the_offset():
 
 
 @pytest.mark.parametrize(
-    ("potential", "std"),
+    ("cls", "sizes", "std"),
     [
-        (Full(64, 8), 1.0),
-        (UV(64, 8, 64), 64**-0.5),
-        (UVW(64, 8, 64), 1 / 64),
-        (SharedUV(64, 8, 64), 64**-0.5),
-        (Rotary(64, 8, 64), 64**-0.5),
+        (Full, (), 1.0),
+        (UV, (64,), 64**-0.5),
+        (UVW, (64,), 1 / 64),
+        (SharedUV, (64,), 64**-0.5),
+        (Rotary, (64,), 64**-0.5),
     ],
-    ids=lambda x: type(x).__name__,
 )
-def test_initial_scale_of_t(potential, std):
-    assert potential.dense(1).std().item() == pytest.approx(std, rel=0.05)
+def test_initial_scale_of_t(cls, sizes, std):
+    assert cls(64, 32, *sizes).dense(1).std().item() == pytest.approx(std, rel=0.05)
 
 
 def test_initial_scale_of_parameters():

@@ -78,6 +78,6 @@ def test_all_dep_with_feature_variables_is_all_dep_with_b():
     torch.testing.assert_close(first.z_scores, second.z_scores, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(first.global_marginals, second.global_marginals)
     # B as the paper states it: Σ_g P(F_j = g) T″_ag
-    probabilities = features.F.softmax(-1)
+    probabilities = features.feature_logits.softmax(-1)
     expected = torch.einsum("jg,cag->cja", probabilities, features.T)
     torch.testing.assert_close(features.dense(), expected)

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from probformer.config import Inference
     from probformer.encoder import Encoder
     from probformer.evidence import Evidence
-    from probformer.inference import Posterior, mean_field
+    from probformer.inference import mean_field
+    from probformer.posterior import Posterior
 
 __version__ = "0.1.0"
 
@@ -21,7 +22,7 @@ _HOMES = {
     "Encoder": "probformer.encoder",
     "Evidence": "probformer.evidence",
     "Inference": "probformer.config",
-    "Posterior": "probformer.inference",
+    "Posterior": "probformer.posterior",
     "Transformer": "probformer.baselines",
     "mean_field": "probformer.inference",
 }

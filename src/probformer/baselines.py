@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from probformer.config import TransformerSettings
-from probformer.encoder import check_words
-from probformer.errors import require, require_positive_int
-from probformer.inference import Posterior
+from probformer.errors import InputError, require_kind, require_whole
+from probformer.input_checks import check_words
+from probformer.posterior import Posterior
 
 
 class Transformer(nn.Module):
@@ -24,8 +24,9 @@ class Transformer(nn.Module):
 
     def __init__(self, vocabulary: int, settings: TransformerSettings | None = None) -> None:
         super().__init__()
-        require_positive_int("vocabulary", vocabulary)
-        self.settings = settings = settings or TransformerSettings()
+        require_whole("vocabulary", vocabulary)
+        self.settings = settings = TransformerSettings() if settings is None else settings
+        require_kind("settings", settings, TransformerSettings)
         self.words = nn.Embedding(vocabulary, settings.width)
         nn.init.normal_(self.words.weight, std=settings.width**-0.5)
         if settings.positions == "learned":
@@ -41,7 +42,7 @@ class Transformer(nn.Module):
         return self.settings.width
 
     def forward(
-        self, words: Tensor, mask: Tensor, trace: bool = False, attention: bool = True
+        self, words: Tensor, mask: Tensor, *, trace: bool = False, attention: bool = True
     ) -> Posterior:
         """Without `attention` the weights are not kept, which is faster on long sentences."""
         check_words(words, mask, self.words.num_embeddings)
@@ -71,9 +72,9 @@ class Transformer(nn.Module):
     def _positions(self, words: Tensor) -> Tensor | float:
         n = words.shape[1]
         if self.settings.positions == "learned":
-            longest = self.settings.max_length
-            message = f"a sentence of {n} words is longer than the position table ({longest} rows)"
-            require(n <= longest, message)
+            if n > self.settings.max_length:
+                table = f"the position table ({self.settings.max_length} rows)"
+                raise InputError(f"words must fit into {table}, got a sentence of {n} words")
             return self.positions[:n]
         if self.settings.positions == "sinusoidal":
             return sinusoids(n, self.settings.width, self.words.weight)

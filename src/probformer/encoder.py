@@ -6,11 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from probformer.config import EncoderSettings
-from probformer.errors import InputError, require, require_positive_int
+from probformer.errors import InputError, require_kind, require_whole
 from probformer.evidence import Evidence
-from probformer.inference import Posterior, mean_field
-from probformer.normalisers import get_normaliser
-from probformer.potentials import Potentials, build_potentials
+from probformer.inference import mean_field
+from probformer.input_checks import check_words
+from probformer.posterior import Posterior
+from probformer.potentials import Potentials, WordPotential, as_potentials, build_potentials
 
 
 class Encoder(nn.Module):
@@ -24,35 +25,50 @@ class Encoder(nn.Module):
         self,
         vocabulary: int,
         settings: EncoderSettings | None = None,
-        potentials: Potentials | None = None,
+        potentials: Potentials | WordPotential | None = None,
     ) -> None:
         """`potentials` of your own take the place of those that the settings describe."""
         super().__init__()
-        require_positive_int("vocabulary", vocabulary)
-        self.settings = settings = settings or EncoderSettings()
-        get_normaliser("normaliser_z", settings.inference.normaliser_z)
-        get_normaliser("normaliser_h", settings.inference.normaliser_h)
+        require_whole("vocabulary", vocabulary)
+        self.settings = settings = EncoderSettings() if settings is None else settings
+        require_kind("settings", settings, EncoderSettings)
         self.word_scores = nn.Embedding(vocabulary, settings.labels)  # S
         nn.init.xavier_uniform_(self.word_scores.weight)
-        self.potentials = potentials or build_potentials(
-            settings.labels, settings.channels, settings.potential, settings.root, settings.globals
-        )
-        given, wanted = self.potentials.words.labels, settings.labels
-        require(given == wanted, f"potentials must have the settings' {wanted} labels, got {given}")
+        if potentials is None:
+            self.potentials = build_potentials(
+                settings.labels,
+                settings.channels,
+                settings.potential,
+                settings.root,
+                settings.globals,
+            )
+        else:
+            self.potentials = as_potentials(potentials)
+            self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        words, root, settings = self.potentials.words, self.potentials.root, self.settings
+        given = (words.labels, words.channels, root.labels if root else None)
+        d_root = settings.root.labels if settings.root else None
+        wanted = (settings.labels, settings.channels, d_root)
+        if given != wanted:
+            sizes = f"(labels, channels, root labels) {wanted}"
+            raise InputError(f"potentials must have the settings' {sizes}, got {given}")
 
     @property
     def width(self) -> int:
         """The size of `representation`'s vectors."""
-        root = self.settings.root if self.settings.readout == "root" else None
+        root = self.potentials.root if self.settings.readout == "root" else None
         return root.labels if root else self.settings.labels
 
     def forward(
         self,
         words: Tensor,
         mask: Tensor,
-        generator: torch.Generator | None = None,
-        evidence: Evidence | None = None,
+        *,
         trace: bool = False,
+        evidence: Evidence | None = None,
+        generator: torch.Generator | None = None,
     ) -> Posterior:
         check_words(words, mask, self.word_scores.num_embeddings)
         return mean_field(
@@ -83,23 +99,3 @@ class Encoder(nn.Module):
     def count_parameters(self) -> int:
         """As the paper counts: without word scores."""
         return sum(parameter.numel() for parameter in self.potentials.parameters())
-
-
-def check_words(words: Tensor, mask: Tensor, vocabulary: int) -> None:
-    """Indices (B, n) that exist; where there is padding, any index that exists will do."""
-    if torch.compiler.is_compiling():
-        return  # messages and values do not belong in a graph
-    shape = tuple(words.shape)
-    require(words.dim() == 2, f"words must have shape (batch, words), got {shape}")
-    require(words.dtype == torch.long, f"words must be of type long, got {words.dtype}")
-    given = tuple(mask.shape)
-    require(given == shape, f"mask must have the words' shape {shape}, got {given}")
-    require(mask.dtype == torch.bool, f"mask must be of type bool, got {mask.dtype}")
-    if words.is_cuda:
-        return  # reading values would make the device wait; there, CUDA itself refuses them
-    bad = (words < 0) | (words >= vocabulary)
-    if bool(bad.any()):
-        sentence, word = bad.nonzero()[0].tolist()
-        value = int(words[sentence, word])
-        where = f"sentence {sentence}, word {word}"
-        raise InputError(f"words must be in 0 … {vocabulary - 1}, got {value} at {where}")

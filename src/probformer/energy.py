@@ -1,25 +1,24 @@
-"""The energy of the appendix and the free energy that inference lowers.
+"""The energy of the appendix, and the free energy.
 
-E(Q) = −Σ_i ⟨Q_i, S_i⟩ − Σ over head variables ⟨Q, F⟩; the messages are its negative gradients.
-F(Q) = E(Q) − Σ_v λ_v H(Q_v): a block update minimises it over its block (eq. 31).
-`labels` and `heads` are the distributions of the variables as `Potentials` orders them; padding
-is zero in all of them.
+E(Q) = −Σ_i ⟨Q_i, S_i⟩ − Σ over head variables ⟨Q, their message⟩; the messages are −∂E/∂Q.
+The free energy is E(Q) − Σ_v λ_v H(Q_v). Updating all heads, or the label of one word, lowers it
+or leaves it (eq. 31); updating all labels at once may raise it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
+from probformer.errors import InputError, require_kind
+from probformer.posterior import Posterior
 from probformer.potentials import Potentials
 
 
-def energy(
-    unary: Tensor, potentials: Potentials, labels: Sequence[Tensor], heads: Sequence[Tensor]
-) -> Tensor:
+def energy(unary: Tensor, mask: Tensor, potentials: Potentials, posterior: Posterior) -> Tensor:
     """E(Q) of each sentence, (B,)."""
+    labels, heads = marginals_by_variable(potentials, posterior)
+    unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
     total = -(labels[0] * unary).flatten(1).sum(1)
     messages = potentials.head_messages(potentials.project(labels))
     for p, message in zip(heads, messages, strict=True):
@@ -29,15 +28,37 @@ def energy(
 
 def free_energy(
     unary: Tensor,
+    mask: Tensor,
     potentials: Potentials,
-    labels: Sequence[Tensor],
-    heads: Sequence[Tensor],
+    posterior: Posterior,
     lambda_z: float,
     lambda_h: float,
 ) -> Tensor:
     """E(Q) − λ_Z Σ H(Q_Z) − λ_H Σ H(Q_H) of each sentence, (B,)."""
-    total = energy(unary, potentials, labels, heads)
+    total = energy(unary, mask, potentials, posterior)
+    labels, heads = marginals_by_variable(potentials, posterior)
     for weight, variables in ((lambda_z, labels), (lambda_h, heads)):
         for q in variables:
             total = total - weight * torch.special.entr(q).flatten(1).sum(1)
     return total
+
+
+def marginals_by_variable(
+    potentials: Potentials, posterior: Posterior
+) -> tuple[list[Tensor], list[Tensor]]:
+    """A posterior's distributions as `Potentials` orders them: of labels, and of heads."""
+    require_kind("potentials", potentials, Potentials)
+    require_kind("posterior", posterior, Posterior)
+    root, features = posterior.root_head_marginals, posterior.global_marginals
+    labels = [posterior.z_marginals, posterior.root_marginals]
+    columns = [posterior.head_marginals, None if root is None else root.unsqueeze(-1)]
+    split = [features] if potentials.has_split_globals else []
+    columns += [] if split else [features]
+    if posterior.z_marginals is None or (root is None) != (potentials.root is None):
+        raise InputError("posterior must be of these potentials; its variables are others")
+    joint = torch.cat([part for part in columns if part is not None], dim=-1)
+    return _present(labels), [joint, *_present(split)]
+
+
+def _present(tensors: list[Tensor | None]) -> list[Tensor]:
+    return [tensor for tensor in tensors if tensor is not None]

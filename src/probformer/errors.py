@@ -5,7 +5,9 @@ Every message is one sentence: the argument, what is allowed, what was given.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -18,32 +20,47 @@ def require(condition: bool, message: str) -> None:
         raise InputError(message)
 
 
-def require_positive_int(name: str, value: Any) -> None:
-    valid = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    require(valid, f"{name} must be a whole number of at least 1, got {value!r}")
+def require_kind(name: str, value: Any, *kinds: type) -> None:
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise InputError(f"{name} must be of kind {wanted}, got {given}")
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def require_whole(name: str, value: Any, low: int = 1) -> None:
+    if not (is_whole(value) and value >= low):
+        raise InputError(f"{name} must be a whole number of at least {low}, got {value!r}")
 
 
 def require_between(
     name: str,
     value: Any,
     low: float,
-    high: float = float("inf"),
+    high: float = math.inf,
     *,
     low_open: bool = False,
     high_open: bool = False,
 ) -> None:
-    """low ≤ value ≤ high, or strictly where an end is open."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    valid = (
-        number
-        and (value > low if low_open else value >= low)
-        and (value < high if high_open or high == float("inf") else value <= high)
-    )
-    open_, close = "(" if low_open else "[", ")" if high_open or high == float("inf") else "]"
-    require(valid, f"{name} must be a number in {open_}{low:g}, {high:g}{close}, got {value!r}")
+    """low ≤ value ≤ high, or strictly where an end is open; infinity is never a value."""
+    high_open = high_open or high == math.inf
+    valid = isinstance(value, Real) and not isinstance(value, bool)
+    if valid:
+        number = float(value)
+        above = number > low if low_open else number >= low
+        valid = above and (number < high if high_open else number <= high)
+    if not valid:
+        interval = f"{'(' if low_open else '['}{low:g}, {high:g}{')' if high_open else ']'}"
+        raise InputError(f"{name} must be a number in {interval}, got {value!r}")
 
 
 def require_one_of(name: str, value: Any, allowed: Iterable[Any]) -> None:
     choices = list(allowed)
-    listed = ", ".join(repr(choice) for choice in choices)
-    require(value in choices, f"{name} must be one of {listed}, got {value!r}")
+    if not any(
+        value is choice or (isinstance(value, str) and value == choice) for choice in choices
+    ):
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise InputError(f"{name} must be one of {listed}, got {value!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +13,7 @@ ROOT = -2
 """In `Evidence.heads`: the head of this word is ROOT."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
     """Indices of observed values, `FREE` elsewhere; an observed variable keeps a point mass.
 
@@ -31,7 +30,7 @@ class Evidence:
     """(B, h, n), with single-split (B, 1, n): the global feature that a word attaches to."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clamp:
     """Point masses for the observed ones among the variables of a kind."""
 
@@ -39,13 +38,13 @@ class Clamp:
     point_mass: Tensor  # (…, m)
 
     @classmethod
-    def at(cls, index: Tensor | None, size: Any, dtype: torch.dtype) -> Clamp | None:
+    def at(cls, index: Tensor | None, size: int) -> Clamp | None:
         """From indices (…), negative where free, into `size` values."""
         if index is None:
             return None
         index = index.unsqueeze(-1)
-        point_mass = torch.arange(size, device=index.device) == index
-        return cls(observed=index >= 0, point_mass=point_mass.to(dtype))
+        values = torch.arange(size, device=index.device)
+        return cls(observed=index >= 0, point_mass=values == index)
 
     def __call__(self, marginals: Tensor) -> Tensor:
-        return torch.where(self.observed, self.point_mass, marginals)
+        return torch.where(self.observed, self.point_mass.to(marginals.dtype), marginals)

@@ -8,47 +8,25 @@ everything hears the old values of everything (synchronous, section 2.2).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from probformer.config import Inference
 from probformer.energy import free_energy
+from probformer.errors import require_kind
 from probformer.evidence import Evidence
 from probformer.input_checks import check_inputs
-from probformer.potentials import Potentials, WordPotential
+from probformer.posterior import Posterior
+from probformer.potentials import Potentials, WordPotential, as_potentials
 from probformer.variables import (
     Belief,
     Variables,
-    dropout_function,
+    dropout_at,
     head_variables,
     label_variables,
 )
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """What inference returns. B sentences, n words, d labels, h channels; zero on padding."""
-
-    z_scores: Tensor
-    """(B, n, d): (S + G)/λ_Z of the last iteration, un-normalised: the representation."""
-    z_marginals: Tensor | None = None
-    """(B, n, d): the distribution over the labels of each word."""
-    head_marginals: Tensor | None = None
-    """(B, h, n, n): row i is the distribution over the word that heads word i."""
-    root_head_marginals: Tensor | None = None
-    """(B, h, n): the probability that ROOT heads word i."""
-    root_scores: Tensor | None = None
-    """(B, d_root): un-normalised scores of ROOT's label: the sentence's representation."""
-    root_marginals: Tensor | None = None
-    """(B, d_root): the distribution over ROOT's labels."""
-    global_marginals: Tensor | None = None
-    """(B, h or 1, n, m): the probability that word i attaches to global feature k."""
-    free_energy: Tensor | None = None
-    """(B,), in a trace only; None where a normaliser other than softmax leaves it undefined."""
-    trace: list[Posterior] | None = None
-    """The posterior after each iteration, only when asked for."""
 
 
 def mean_field(
@@ -64,14 +42,17 @@ def mean_field(
     """The approximate posterior over labels and heads, given words.
 
     unary (B, n, d) holds the words' scores S; mask (B, n) is true where there is a word.
+    Dropout draws from `generator`, which compiled code cannot, or from PyTorch's own stream.
     """
-    inference = inference or Inference()
-    potentials = potentials if isinstance(potentials, Potentials) else Potentials(potentials)
-    check_inputs(unary, mask, potentials, inference, dropout, evidence)
+    inference = Inference() if inference is None else inference
+    evidence = Evidence() if evidence is None else evidence
+    require_kind("inference", inference, Inference)
+    potentials = as_potentials(potentials)
+    check_inputs(unary, mask, potentials, dropout, generator, evidence)
     unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
-    rules = (potentials, inference, evidence or Evidence(), dropout_function(dropout, generator))
-    z = label_variables(unary, mask, *rules)
-    h = head_variables(unary, mask, *rules)
+    drop = dropout_at(dropout, generator)
+    z = label_variables(unary, mask, potentials, inference, evidence, drop)
+    h = head_variables(unary, mask, potentials, inference, evidence, drop)
 
     labels, heads = [kind.start() for kind in z], [kind.start() for kind in h]
     steps, moving = [], mask.new_ones(len(mask))
@@ -90,11 +71,12 @@ def mean_field(
             moved = _movement([*labels, *heads], [*old_labels, *old_heads])
             moving = moved > inference.tolerance
         if trace:
-            energy = _free_energy(unary, labels, heads, potentials, inference)
-            steps.append(_posterior(labels, heads, potentials, energy=energy))
+            step = _posterior(labels, heads, potentials, unary.dtype)
+            energy = _free_energy(unary, mask, potentials, step, inference)
+            steps.append(replace(step, free_energy=energy))
         if inference.tolerance is not None and not moving.any():
             break
-    return _posterior(labels, heads, potentials, trace=steps if trace else None)
+    return _posterior(labels, heads, potentials, unary.dtype, steps if trace else None)
 
 
 def _update(
@@ -122,16 +104,17 @@ def _where(moving: Tensor, new: Sequence[Belief], old: Sequence[Belief]) -> list
 
 def _movement(new: Sequence[Belief], old: Sequence[Belief]) -> Tensor:
     """The largest change of any marginal in each sentence, (B,)."""
-    changes = [(x.marginals - y.marginals).abs() for x, y in zip(new, old, strict=True)]
-    return torch.stack([change.flatten(1).amax(1) for change in changes]).amax(0)
+    changes = [(x.marginals - y.marginals).flatten(1) for x, y in zip(new, old, strict=True)]
+    zero = changes[0].new_zeros(len(changes[0]), 1)  # a sentence without words does not move
+    return torch.cat([zero, *changes], dim=1).abs().amax(1)
 
 
 def _posterior(
     labels: Sequence[Belief],
     heads: Sequence[Belief],
     potentials: Potentials,
+    dtype: torch.dtype,
     trace: list[Posterior] | None = None,
-    energy: Tensor | None = None,
 ) -> Posterior:
     z, *root = labels
     h, *split = (belief.marginals for belief in heads)
@@ -139,33 +122,27 @@ def _posterior(
     root_heads = others.pop(0).squeeze(-1) if root else None
     on_globals = [*others, *split]
     return Posterior(
-        z_scores=z.scores,
+        z_scores=z.scores.to(dtype),
         z_marginals=z.marginals,
         head_marginals=on_words,
         root_head_marginals=root_heads,
-        root_scores=root[0].scores if root else None,
+        root_scores=root[0].scores.to(dtype) if root else None,
         root_marginals=root[0].marginals if root else None,
         global_marginals=on_globals[0] if on_globals else None,
-        free_energy=energy,
         trace=trace,
     )
 
 
+@torch.no_grad()
 def _free_energy(
     unary: Tensor,
-    labels: Sequence[Belief],
-    heads: Sequence[Belief],
+    mask: Tensor,
     potentials: Potentials,
+    posterior: Posterior,
     inference: Inference,
 ) -> Tensor | None:
     """None where another normaliser than softmax leaves it undefined."""
-    if {inference.normaliser_z, inference.normaliser_h} != {"softmax"}:
+    if not inference.normaliser_z == inference.normaliser_h == "softmax":
         return None
-    return free_energy(
-        unary,
-        potentials,
-        [belief.marginals for belief in labels],
-        [belief.marginals for belief in heads],
-        inference.lambda_z,
-        inference.lambda_h_for(unary.shape[-1]),
-    )
+    lambda_h = inference.lambda_h_for(unary.shape[-1])
+    return free_energy(unary, mask, potentials, posterior, inference.lambda_z, lambda_h)

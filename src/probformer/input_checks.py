@@ -1,123 +1,160 @@
-"""What `mean_field` refuses, before it starts. Nothing is silently broadcast or cast."""
+"""What inference refuses before it starts. Nothing is silently broadcast or cast.
+
+Shapes and kinds are looked at always; values neither in compiled code, where they would break the
+graph, nor in a CUDA graph being captured, which cannot wait for them.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from probformer.config import Inference
-from probformer.errors import InputError, require, require_between
+from probformer.errors import InputError, require_between, require_kind
 from probformer.evidence import FREE, ROOT, Evidence
-from probformer.normalisers import get_normaliser
 from probformer.potentials import Potentials
+
+
+def check_words(words: Tensor, mask: Tensor, vocabulary: int) -> None:
+    """Indices (B, n) of words that exist; padding may hold any of them."""
+    require_kind("words", words, Tensor)
+    if words.dim() != 2:
+        raise InputError(f"words must have shape (batch, words), got {tuple(words.shape)}")
+    if words.dtype != torch.long:
+        raise InputError(f"words must be of type long, got {words.dtype}")
+    _check_mask(mask, words, "the words'")
+    if not _may_read_values(words):
+        return
+    bad = (words < 0) | (words >= vocabulary)
+    if bool(bad.any()):
+        sentence, word = bad.nonzero()[0].tolist()
+        where = f"{int(words[sentence, word])} at sentence {sentence}, word {word}"
+        raise InputError(f"words must be in 0 … {vocabulary - 1}, got {where}")
 
 
 def check_inputs(
     unary: Tensor,
     mask: Tensor,
     potentials: Potentials,
-    inference: Inference,
     dropout: float,
-    evidence: Evidence | None,
+    generator: torch.Generator | None,
+    evidence: Evidence,
 ) -> None:
-    if torch.compiler.is_compiling():
-        return  # messages and values do not belong in a graph
-    _check_tensors(unary, mask, potentials)
-    require_between("dropout", dropout, 0, 1, high_open=True)
-    get_normaliser("normaliser_z", inference.normaliser_z)
-    get_normaliser("normaliser_h", inference.normaliser_h)
-    evidence = evidence or Evidence()
+    """What `mean_field` is given."""
+    _check_unary(unary, potentials)
+    _check_mask(mask, unary, "unary's")
+    if not torch.compiler.is_compiling():  # a dynamic float has no text to put into a message
+        require_between("dropout", dropout, 0, 1, high_open=True)
+    if generator is not None:
+        require_kind("generator", generator, torch.Generator)
     _check_evidence_shapes(unary, potentials, evidence)
-    if unary.is_cuda and torch.cuda.is_current_stream_capturing():
-        return  # a graph that is being captured cannot wait for values
+    if not _may_read_values(unary):
+        return
     finite = torch.isfinite(unary) | ~mask.unsqueeze(-1)
     if not bool(finite.all()):
         sentence, word, label = (~finite).nonzero()[0].tolist()
-        value = unary[sentence, word, label].item()
         where = f"sentence {sentence}, word {word}, label {label}"
-        raise InputError(f"unary must be finite, got {value} at {where}")
-    _check_evidence_values(mask, unary.shape[-1], potentials, evidence)
+        raise InputError(
+            f"unary must be finite, got {unary[sentence, word, label].item()} at {where}"
+        )
+    _check_evidence_values(mask, potentials, evidence)
 
 
-def _check_tensors(unary: Tensor, mask: Tensor, potentials: Potentials) -> None:
-    require(isinstance(unary, Tensor), f"unary must be a tensor, got {type(unary).__name__}")
-    shape, d = tuple(unary.shape), potentials.words.labels
-    require(unary.dim() == 3, f"unary must have shape (batch, words, labels), got {shape}")
-    require(unary.is_floating_point(), f"unary must hold floating-point numbers, got {unary.dtype}")
-    require(shape[-1] == d, f"unary must have {d} labels, as the potentials have, got {shape[-1]}")
-    require(isinstance(mask, Tensor), f"mask must be a tensor, got {type(mask).__name__}")
-    require(mask.dtype == torch.bool, f"mask must be of type bool, got {mask.dtype}")
-    given = tuple(mask.shape)
-    require(given == shape[:2], f"mask must have unary's shape {shape[:2]}, got {given}")
+def _may_read_values(tensor: Tensor) -> bool:
+    if torch.compiler.is_compiling():
+        return False
+    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def _check_unary(unary: Tensor, potentials: Potentials) -> None:
+    require_kind("unary", unary, Tensor)
+    if unary.dim() != 3:
+        raise InputError(f"unary must have shape (batch, words, labels), got {tuple(unary.shape)}")
+    if not unary.is_floating_point():
+        raise InputError(f"unary must hold floating-point numbers, got {unary.dtype}")
+    d = potentials.words.labels
+    if unary.shape[-1] != d:
+        raise InputError(
+            f"unary must have {d} labels, as the potentials have, got {unary.shape[-1]}"
+        )
+    for name, parameter in potentials.named_parameters():
+        if parameter.device != unary.device:
+            other = f"{name} of the potentials is on {parameter.device}"
+            raise InputError(f"unary must be where the potentials are, got {unary.device}; {other}")
+        if parameter.dtype != unary.dtype and not torch.is_autocast_enabled(unary.device.type):
+            other = f"{name} of the potentials has {parameter.dtype}"
+            raise InputError(f"unary must have the potentials' type, got {unary.dtype}; {other}")
+
+
+def _check_mask(mask: Tensor, like: Tensor, whose: str) -> None:
+    require_kind("mask", mask, Tensor)
+    if mask.dtype != torch.bool:
+        raise InputError(f"mask must be of type bool, got {mask.dtype}")
+    if mask.shape != like.shape[:2]:
+        shape, given = tuple(like.shape[:2]), tuple(mask.shape)
+        raise InputError(f"mask must have {whose} shape {shape}, got {given}")
+    if mask.device != like.device:
+        raise InputError(f"mask must be on {whose} device {like.device}, got {mask.device}")
 
 
 def _check_evidence_shapes(unary: Tensor, potentials: Potentials, evidence: Evidence) -> None:
+    require_kind("evidence", evidence, Evidence)
     batch, n, _ = unary.shape
-    has_root, features = potentials.root is not None, potentials.globals
-    require(has_root or evidence.root is None, "evidence.root is given, but there is no root")
-    require(
-        features is not None or evidence.globals is None,
-        "evidence.globals is given, but there are no global features",
-    )
-    wanted = {
+    features = potentials.globals
+    wanted: dict[str, tuple[Any, ...]] = {
         "labels": (batch, n),
         "heads": (batch, potentials.words.channels, n),
         "root": (batch,),
-        "globals": (batch, features.channels, n) if features else (),
+        "globals": (batch, features.channels if features else 0, n),
     }
+    missing = {"root": potentials.root is None, "globals": features is None}
     for name, shape in wanted.items():
         index = getattr(evidence, name)
         if index is None:
             continue
-        given = tuple(index.shape)
-        require(given == shape, f"evidence.{name} must have shape {shape}, got {given}")
-        require(index.dtype == torch.long, f"evidence.{name} must be long, got {index.dtype}")
+        if missing.get(name):
+            raise InputError(f"evidence.{name} is given, but the potentials have no {name}")
+        require_kind(f"evidence.{name}", index, Tensor)
+        if tuple(index.shape) != shape:
+            given = tuple(index.shape)
+            raise InputError(f"evidence.{name} must have shape {shape}, got {given}")
+        if index.dtype != torch.long:
+            raise InputError(f"evidence.{name} must be of type long, got {index.dtype}")
+        if index.device != unary.device:
+            raise InputError(f"evidence.{name} must be on {unary.device}, got {index.device}")
 
 
-def _check_evidence_values(
-    mask: Tensor, d: int, potentials: Potentials, evidence: Evidence
-) -> None:
-    n, on_words = mask.shape[1], mask.unsqueeze(1)
-    if evidence.labels is not None:
-        _refuse(
-            "labels",
-            evidence.labels,
-            (evidence.labels >= d) | (evidence.labels < FREE),
-            f"0 … {d - 1}",
-        )
-        _refuse(
-            "labels",
-            evidence.labels,
-            (evidence.labels != FREE) & ~mask,
-            "on a word, not on padding",
-        )
-    if evidence.root is not None and potentials.root is not None:
-        top = potentials.root.labels
-        _refuse(
-            "root", evidence.root, (evidence.root >= top) | (evidence.root < FREE), f"0 … {top - 1}"
-        )
-    if evidence.heads is not None:
-        heads, position = evidence.heads, torch.arange(n, device=mask.device)
-        lowest = ROOT if potentials.root is not None else FREE
-        _refuse("heads", heads, (heads >= n) | (heads < ROOT), f"0 … {n - 1}, or ROOT ({ROOT})")
-        _refuse("heads", heads, heads < lowest, "a word: there is no root")
-        _refuse("heads", heads, heads == position, "another word: no word heads itself")
-        target = mask.unsqueeze(1).expand_as(heads).gather(2, heads.clamp(min=0))
-        bad = (heads != FREE) & ~on_words | (heads >= 0) & ~target
-        _refuse("heads", heads, bad, "from a word to a word, not padding")
-    if evidence.globals is not None and potentials.globals is not None:
-        index, top = evidence.globals, potentials.globals.count
-        _refuse("globals", index, (index >= top) | (index < FREE), f"0 … {top - 1}")
-        _refuse("globals", index, (index != FREE) & ~on_words, "on a word, not on padding")
-        if potentials.globals.mode == "all-dep" and evidence.heads is not None:
-            twice = (index != FREE) & (evidence.heads != FREE)
-            _refuse("globals", index, twice, "free where evidence.heads already names a head")
+def _check_evidence_values(mask: Tensor, potentials: Potentials, evidence: Evidence) -> None:
+    n, on_word = mask.shape[1], mask.unsqueeze(1)
+    if (labels := evidence.labels) is not None:
+        _refuse_outside("labels", labels, potentials.words.labels)
+        _refuse("labels", labels, (labels != FREE) & ~mask, "on a word, not on padding")
+    if (root := evidence.root) is not None and potentials.root is not None:
+        _refuse_outside("root", root, potentials.root.labels)
+    if (heads := evidence.heads) is not None:
+        itself = heads == torch.arange(n, device=mask.device)
+        head_on_word = on_word.expand_as(heads).gather(2, heads.clamp(0, max(n - 1, 0)))
+        on_padding = (heads != FREE) & ~on_word | (heads >= 0) & ~head_on_word
+        no_root = (heads == ROOT) & (potentials.root is None)
+        _refuse("heads", heads, (heads >= n) | (heads < ROOT), f"0 … {n - 1}, ROOT ({ROOT})")
+        _refuse("heads", heads, no_root, "a word, as the potentials have no root")
+        _refuse("heads", heads, itself, "another word, as no word heads itself")
+        _refuse("heads", heads, on_padding, "from a word to a word, not padding")
+    if (features := evidence.globals) is not None and potentials.globals is not None:
+        _refuse_outside("globals", features, potentials.globals.count)
+        _refuse("globals", features, (features != FREE) & ~on_word, "on a word, not on padding")
+        if heads is not None and not potentials.has_split_globals:
+            twice = (features != FREE) & (heads != FREE)
+            _refuse("globals", features, twice, "free where evidence.heads names a head already")
+
+
+def _refuse_outside(name: str, index: Tensor, size: int) -> None:
+    _refuse(name, index, (index >= size) | (index < FREE), f"0 … {size - 1}")
 
 
 def _refuse(name: str, index: Tensor, bad: Tensor, allowed: str) -> None:
     if bool(bad.any()):
         where = bad.nonzero()[0].tolist()
-        value = index[tuple(where)].item()
-        raise InputError(
-            f"evidence.{name} must be {allowed}, or FREE ({FREE}); got {value} at {where}"
-        )
+        given = f"{index[tuple(where)].item()} at {where}"
+        raise InputError(f"evidence.{name} must be {allowed}, or FREE ({FREE}); got {given}")

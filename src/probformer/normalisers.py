@@ -12,8 +12,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from probformer.errors import require_one_of
-
 Normaliser = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -26,18 +24,26 @@ def softmax(scores: Tensor, forbidden: Tensor) -> Tensor:
 
 def relu(scores: Tensor, forbidden: Tensor) -> Tensor:
     """max(s, 0) over its sum."""
-    return _over_sum(scores.relu(), forbidden)
+    return _over_sum(_scaled(scores, forbidden).relu(), forbidden)
 
 
 def squares(scores: Tensor, forbidden: Tensor) -> Tensor:
     """s² over its sum."""
-    return _over_sum(scores.square(), forbidden)
+    return _over_sum(_scaled(scores, forbidden).square(), forbidden)
+
+
+def _scaled(scores: Tensor, forbidden: Tensor) -> Tensor:
+    """Scores divided by their largest size, which changes no ratio and overflows nowhere."""
+    scores = scores.masked_fill(forbidden, 0.0)
+    if scores.shape[-1] == 0:
+        return scores
+    largest = scores.detach().abs().amax(-1, keepdim=True)
+    return scores / torch.where(largest > 0, largest, 1)
 
 
 def _over_sum(weights: Tensor, forbidden: Tensor) -> Tensor:
     """Weights over their sum; uniform over the allowed values where all weights are zero."""
     allowed = (~forbidden).to(weights.dtype).expand_as(weights)
-    weights = weights * allowed
     total = weights.sum(-1, keepdim=True)
     uniform = allowed / allowed.sum(-1, keepdim=True).clamp(min=1)
     return torch.where(total > 0, weights / torch.where(total > 0, total, 1), uniform)
@@ -46,6 +52,5 @@ def _over_sum(weights: Tensor, forbidden: Tensor) -> Tensor:
 NORMALISERS: dict[str, Normaliser] = {"softmax": softmax, "relu": relu, "squares": squares}
 
 
-def get_normaliser(argument: str, name: str) -> Normaliser:
-    require_one_of(argument, name, NORMALISERS)
-    return NORMALISERS[name]
+def get_normaliser(name: str | Normaliser) -> Normaliser:
+    return NORMALISERS[name] if isinstance(name, str) else name

@@ -173,7 +173,7 @@ def mean_field(
     def distribution(variable: Variable, scores: Tensor) -> Tensor:
         if variable in observed:
             return torch.eye(len(scores), dtype=scores.dtype)[observed[variable]]
-        normaliser = get_normaliser("normaliser", rules[variable][2])
+        normaliser = get_normaliser(rules[variable][2])
         return normaliser(scores, crf.forbidden(variable))
 
     heard = {v: crf.S.new_zeros(crf.size(v)) for v in rules}  # M

@@ -14,7 +14,16 @@ from torch import Tensor, nn
 from probformer import reference
 from probformer.config import Inference
 from probformer.normalisers import softmax
-from probformer.potentials import UV, UVW, Full, Global, Potentials, Root, WordPotential
+from probformer.potentials import (
+    UV,
+    UVW,
+    Full,
+    Global,
+    Potentials,
+    Root,
+    WordPotential,
+    as_potentials,
+)
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ def assert_messages_are_gradients(
 
     The test for a potential of your own; give it in double precision.
     """
-    potentials = potentials if isinstance(potentials, Potentials) else Potentials(potentials)
+    potentials = as_potentials(potentials)
     words, globals_ = potentials.words, potentials.globals
     dtype = next(potentials.parameters()).dtype
     unary = torch.randn(n, words.labels, dtype=dtype)

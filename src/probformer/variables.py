@@ -26,9 +26,9 @@ class Belief(NamedTuple):
     scores: Tensor
     """M/λ; of labels, with dropout."""
     marginals: Tensor
-    """Q, never touched by dropout."""
+    """Q, in float32 at least; never touched by dropout."""
     read: Tensor
-    """Q as messages read it, with dropout."""
+    """Q as messages read it: with dropout, in the precision of the model."""
 
 
 @dataclass(frozen=True)
@@ -45,31 +45,45 @@ class Variables:
     damping: float
     """β."""
     normaliser: Normaliser
-    drop: Dropout
+    dropout: Dropout | None
     drop_scores: bool
     """Dropout acts on the scores of labels, and on the probabilities of heads."""
 
     def start(self) -> Belief:
         """Before the first iteration: Q ∝ exp(S) for Z, uniform for the others (eqs. 7, 8)."""
-        q = self._distribution(self.prior, None, 1.0)
-        return Belief(self.prior, self.prior, q, q)
+        scores = _precise(self.prior)
+        q = self._distribution(scores, None, 1.0)
+        return Belief(self.prior, scores, q, q.to(self.prior.dtype))
 
     def update(self, old: Belief, message: Tensor, step: float) -> Belief:
-        """M = (1−β)·message + βM and Q = α·softmax(M/λ) + (1−α)Q (eqs. 11, 12, 32, 33)."""
+        """Message weights (eqs. 11, 12), step sizes and damping (appendices B.1 and B.2):
+
+        M = (1−β)·message + β·M,  Q = α·softmax(M/λ) + (1−α)·Q.
+        """
         if self.damping:
             message = (1 - self.damping) * message + self.damping * old.message
-        scores = message / self.weight
-        marginals = self._distribution(scores, old, step)
-        if self.drop_scores:
-            scores = self.drop(scores)
-            return Belief(message, scores, marginals, self._distribution(scores, old, step))
-        return Belief(message, scores, marginals, self.drop(marginals))
+        scores = _precise(message) / self.weight
+        marginals = read = self._distribution(scores, old, step)
+        if self.dropout is not None and self.drop_scores:
+            scores = self.dropout(scores)
+            read = self._distribution(scores, old, step)
+        elif self.dropout is not None:
+            read = self._observe(self.dropout(marginals))
+        return Belief(message, scores, marginals, read.to(self.prior.dtype))
 
     def _distribution(self, scores: Tensor, old: Belief | None, step: float) -> Tensor:
         q = self.normaliser(scores, self.forbidden)
         if old is not None and step < 1:
             q = step * q + (1 - step) * old.marginals
+        return self._observe(q)
+
+    def _observe(self, q: Tensor) -> Tensor:
         return q if self.clamp is None else self.clamp(q)
+
+
+def _precise(x: Tensor) -> Tensor:
+    """In float32 at least: 1/λ_H = d takes half-precision scores out of their range."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def label_variables(
@@ -78,19 +92,19 @@ def label_variables(
     potentials: Potentials,
     inference: Inference,
     evidence: Evidence,
-    drop: Dropout,
+    dropout: Dropout | None,
 ) -> list[Variables]:
     """Z and, with a root, Z_ROOT."""
 
     def kind(prior: Tensor, forbidden: Tensor, observed: Tensor | None) -> Variables:
         return Variables(
-            prior,
-            forbidden,
-            Clamp.at(observed, prior.shape[-1], prior.dtype),
-            inference.lambda_z,
-            inference.damping_z,
-            get_normaliser("normaliser_z", inference.normaliser_z),
-            drop,
+            prior=prior,
+            forbidden=forbidden,
+            clamp=Clamp.at(observed, prior.shape[-1]),
+            weight=inference.lambda_z,
+            damping=inference.damping_z,
+            normaliser=get_normaliser(inference.normaliser_z),
+            dropout=dropout,
             drop_scores=True,
         )
 
@@ -107,24 +121,24 @@ def head_variables(
     potentials: Potentials,
     inference: Inference,
     evidence: Evidence,
-    drop: Dropout,
+    dropout: Dropout | None,
 ) -> list[Variables]:
     """H and, with split globals, G."""
 
     def kind(channels: int, forbidden: Tensor, observed: Tensor | None) -> Variables:
         batch, n, columns = forbidden.shape
         return Variables(
-            unary.new_zeros(()).expand(batch, channels, n, columns),
-            forbidden.unsqueeze(1),
-            Clamp.at(observed, columns, unary.dtype),
-            inference.lambda_h_for(potentials.words.labels),
-            inference.damping_h,
-            get_normaliser("normaliser_h", inference.normaliser_h),
-            drop,
+            prior=unary.new_zeros(()).expand(batch, channels, n, columns),
+            forbidden=forbidden.unsqueeze(1),
+            clamp=Clamp.at(observed, columns),
+            weight=inference.lambda_h_for(potentials.words.labels),
+            damping=inference.damping_h,
+            normaliser=get_normaliser(inference.normaliser_h),
+            dropout=dropout,
             drop_scores=False,
         )
 
-    n, globals_ = mask.shape[1], potentials.globals
+    n, features = mask.shape[1], potentials.globals
     words, padding = mask.unsqueeze(-1), ~mask.unsqueeze(-1)
     itself = torch.eye(n, dtype=torch.bool, device=mask.device)
     others = potentials.columns(n)[1:]  # of ROOT and all-dep globals
@@ -133,9 +147,9 @@ def head_variables(
         forbidden = torch.cat([forbidden, padding.expand(-1, -1, sum(others))], dim=-1)
     observed = _observed_columns(evidence, n, others, potentials.has_split_globals)
     variables = [kind(potentials.words.channels, forbidden, observed)]
-    if globals_ is not None and potentials.has_split_globals:
-        forbidden = padding.expand(-1, -1, globals_.count)
-        variables.append(kind(globals_.channels, forbidden, evidence.globals))
+    if features is not None and potentials.has_split_globals:
+        forbidden = padding.expand(-1, -1, features.count)
+        variables.append(kind(features.channels, forbidden, evidence.globals))
     return variables
 
 
@@ -153,10 +167,10 @@ def _observed_columns(
     return observed
 
 
-def dropout_function(rate: float, generator: torch.Generator | None) -> Dropout:
-    """Ordinary dropout at a rate, from a random stream of the caller's if there is one."""
+def dropout_at(rate: float, generator: torch.Generator | None) -> Dropout | None:
+    """Ordinary dropout, from a random stream of the caller's if there is one."""
     if rate == 0:
-        return lambda x: x
+        return None
     if generator is None:
         return lambda x: F.dropout(x, rate)
 

@@ -1,4 +1,4 @@
-"""Settings from dictionaries and TOML, and back.
+"""Settings that check themselves, from Python, dictionaries and TOML, and back.
 
 Unknown keys are refused by name; where a setting may be of several kinds, the key `kind` chooses.
 """
@@ -10,57 +10,66 @@ import difflib
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from probformer.errors import InputError, require, require_one_of
-
-Settings = TypeVar("Settings")
+from probformer.errors import InputError, is_whole, require, require_kind, require_one_of
 
 
-def from_toml(cls: type[Settings], path: str | Path) -> Settings:
+class Settings:
+    """The base of all settings: a frozen dataclass whose values have the declared types."""
+
+    def __post_init__(self) -> None:
+        for name, hint in typing.get_type_hints(type(self)).items():
+            object.__setattr__(self, name, _convert(hint, getattr(self, name), name))
+        self.check()
+
+    def check(self) -> None:
+        """What types cannot say: ranges, and settings that need each other."""
+
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+def from_toml(cls: type[AnySettings], path: str | Path) -> AnySettings:
     """Settings of class `cls` from a TOML file."""
+    require_kind("path", path, str, Path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        return from_dict(cls, tomllib.loads(text))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as TOML: {error}") from None
+        return from_dict(cls, tomllib.loads(Path(path).read_text(encoding="utf-8")))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+    except (OSError, ValueError) as error:  # TOML and Unicode errors are ValueErrors
+        raise InputError(f"{path}: cannot be read as TOML: {error}") from None
 
 
-def from_dict(cls: type[Settings], values: Mapping[str, Any], where: str = "") -> Settings:
+def from_dict(cls: type[AnySettings], values: Mapping[str, Any], where: str = "") -> AnySettings:
     """Settings of class `cls` from nested dictionaries; `where` names them in messages."""
-    hints = typing.get_type_hints(cls)
-    names = [item.name for item in dataclasses.fields(typing.cast(Any, cls))]
+    require_kind(where.removesuffix(".") or "values", values, Mapping)
+    fields = {item.name: item for item in dataclasses.fields(typing.cast(Any, cls))}
     for key in values:
-        if key not in names:
-            close = difflib.get_close_matches(str(key), names, n=1)
+        if key not in fields:
+            close = difflib.get_close_matches(str(key), fields, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
-            listed = ", ".join(names)
-            raise InputError(f"unknown setting {where}{key}{hint}; known here: {listed}")
+            known = ", ".join(fields)
+            raise InputError(f"unknown setting {where}{key}{hint}; known here: {known}")
+    for name, item in fields.items():
+        needed = item.default is item.default_factory is dataclasses.MISSING
+        require(name in values or not needed, f"missing setting {where}{name}")
+    hints = typing.get_type_hints(cls)
     given = {key: _convert(hints[key], value, f"{where}{key}") for key, value in values.items()}
     try:
         return cls(**given)
     except InputError as error:
         raise InputError(f"{where}{error}") from None
-    except TypeError:
-        required = [
-            item.name
-            for item in dataclasses.fields(typing.cast(Any, cls))
-            if item.default is item.default_factory is dataclasses.MISSING
-        ]
-        missing = ", ".join(where + name for name in required if name not in given)
-        raise InputError(f"missing setting {missing}") from None
 
 
-def to_dict(settings: Any) -> dict[str, Any]:
-    """The inverse of `from_dict`; what is None is left out, as TOML has no None."""
+def to_dict(settings: Settings) -> dict[str, Any]:
+    """The inverse of `from_dict`, fit for TOML, which has no None."""
     values: dict[str, Any] = {}
-    for item in dataclasses.fields(settings):
+    for item in dataclasses.fields(typing.cast(Any, settings)):
         value = getattr(settings, item.name)
-        if dataclasses.is_dataclass(value):
+        if isinstance(value, Settings):
             value = to_dict(value)
         if value is not None or item.default is not None:
             values[item.name] = "none" if value is None else value
@@ -71,27 +80,37 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     """`value` as the type that `hint` asks for, or a sentence saying why not."""
     origin = typing.get_origin(hint)
     options = typing.get_args(hint) if origin in (typing.Union, types.UnionType) else (hint,)
-    if type(None) in options and (value is None or value == "none"):
+    if type(None) in options and (value is None or (isinstance(value, str) and value == "none")):
         return None
     classes = [option for option in options if dataclasses.is_dataclass(option)]
     if classes:
         if isinstance(value, tuple(typing.cast(Any, classes))):
             return value
-        require(isinstance(value, Mapping), f"{where} must be a table of settings, got {value!r}")
+        if not isinstance(value, Mapping):
+            raise InputError(f"{where} must be a table of settings, got {value!r}")
         return from_dict(_choose(classes, value, where), value, f"{where}.")
-    if any(typing.get_origin(option) is Literal for option in options):
-        require_one_of(where, value, typing.get_args(options[0]))
+    origins = [typing.get_origin(option) for option in options]
+    if Literal in origins:
+        if not (callable(value) and Callable in origins):
+            require_one_of(where, value, typing.get_args(options[origins.index(Literal)]))
         return value
-    plain = tuple(option for option in options if option is not type(None))
-    if float in plain and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    plain = [option for option in options if option is not type(None)]
+    for option in plain:
+        if _fits(option, value):
+            return option(value)
     wanted = " or ".join(_NAMES[option] for option in plain)
-    valid = isinstance(value, plain) and (bool in plain or not isinstance(value, bool))
-    require(valid, f"{where} must be {wanted}, got {value!r}")
-    return value
+    raise InputError(f"{where} must be {wanted}, got {value!r}")
 
 
 _NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def _fits(kind: type, value: Any) -> bool:
+    if kind is int:
+        return is_whole(value)
+    if kind is float:
+        return isinstance(value, float) or (is_whole(value) and abs(value) < 2**53)
+    return isinstance(value, kind)
 
 
 def _choose(classes: list[Any], value: Mapping[str, Any], where: str) -> Any:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import typing
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from probformer.errors import require, require_between, require_one_of, require_positive_int
+from probformer.config.reading import Settings
+from probformer.errors import require, require_between, require_whole
 
 GlobalMode = Literal["all-dep", "dep-split", "single-split"]
 Readout = Literal["scores", "marginals", "root"]
+NormaliserName = Literal["softmax", "relu", "squares"]
 
 
 @dataclass(frozen=True)
-class Inference:
+class Inference(Settings):
     """How mean field runs. Subscripts as in the paper: z for labels and ROOT, h for heads."""
 
     iterations: int = 5
@@ -27,21 +29,20 @@ class Inference:
     """λ, the message weights (eqs. 11, 12); λ_H is 1/d unless given."""
     step_z: float = 1.0
     step_h: float = 1.0
-    """α in (0, 1]: how far a distribution moves towards its new value."""
+    """α in (0, 1]: how far a distribution moves towards its new value (appendix B.1)."""
     step_decay: bool = False
     """Multiply the step sizes by 2/(t+2), t = 0, 1, …: the Frank-Wolfe schedule."""
     damping_z: float = 0.0
     damping_h: float = 0.0
-    """β in [0, 1): how much of the old message stays (eqs. 32, 33)."""
-    normaliser_z: str = "softmax"
-    normaliser_h: str = "softmax"
-    """The name of a function in `probformer.normalisers`."""
+    """β in [0, 1): how much of the old message stays (appendix B.2)."""
+    normaliser_z: NormaliserName | Callable[..., Any] = "softmax"
+    normaliser_h: NormaliserName | Callable[..., Any] = "softmax"
+    """One of `probformer.normalisers` by name, or a function of yours like them."""
 
-    def __post_init__(self) -> None:
-        require_positive_int("iterations", self.iterations)
+    def check(self) -> None:
+        require_whole("iterations", self.iterations)
         if self.tolerance is not None:
             require_between("tolerance", self.tolerance, 0, low_open=True)
-        require_one_of("asynchronous", self.asynchronous, (True, False))
         require_between("lambda_z", self.lambda_z, 0, low_open=True)
         if self.lambda_h is not None:
             require_between("lambda_h", self.lambda_h, 0, low_open=True)
@@ -64,28 +65,28 @@ class Inference:
 
 
 def check_gamma(gamma: int | None) -> None:
-    valid = gamma is None or (isinstance(gamma, int) and gamma >= 0)
-    require(valid, f"gamma must be a whole number of at least 0, or none at all, got {gamma!r}")
+    if gamma is not None:
+        require_whole("gamma", gamma, low=0)
 
 
 @dataclass(frozen=True)
-class FullSettings:
+class FullSettings(Settings):
     """T[k]^c, one d × d matrix for every distance bucket and channel."""
 
     kind: Literal["full"] = "full"
     gamma: int | None = 3
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_gamma(self.gamma)
 
 
 @dataclass(frozen=True)
-class _LowRankSettings:
+class _LowRankSettings(Settings):
     rank: int = 64
     gamma: int | None = 3
 
-    def __post_init__(self) -> None:
-        require_positive_int("rank", self.rank)
+    def check(self) -> None:
+        require_whole("rank", self.rank)
         check_gamma(self.gamma)
 
 
@@ -111,18 +112,18 @@ class SharedUVSettings(_LowRankSettings):
 
 
 @dataclass(frozen=True)
-class RotarySettings:
+class RotarySettings(Settings):
     """T_δ^c = U^c R(δ) (V^c)ᵀ with rotations R: every distance, nothing clipped."""
 
     kind: Literal["rotary"] = "rotary"
     rank: int = 64
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_rotary_rank(self.rank)
 
 
 def check_rotary_rank(rank: int) -> None:
-    require_positive_int("rank", rank)
+    require_whole("rank", rank)
     require(rank % 2 == 0, f"rank must be even for a rotary potential, got {rank}")
 
 
@@ -130,25 +131,24 @@ PotentialSettings = FullSettings | UVSettings | UVWSettings | SharedUVSettings |
 
 
 @dataclass(frozen=True)
-class RootSettings:
+class RootSettings(Settings):
     labels: int
     """d_root, the number of labels of ROOT."""
 
-    def __post_init__(self) -> None:
-        require_positive_int("labels", self.labels)
+    def check(self) -> None:
+        require_whole("labels", self.labels)
 
 
 @dataclass(frozen=True)
-class GlobalSettings:
+class GlobalSettings(Settings):
     mode: GlobalMode = "single-split"
     count: int = 64
     """m, the number of global features."""
     features: bool = False
     """All-dep only: B = P(F) T″ᵀ, feature variables with labels of their own."""
 
-    def __post_init__(self) -> None:
-        require_one_of("mode", self.mode, typing.get_args(GlobalMode))
-        require_positive_int("count", self.count)
+    def check(self) -> None:
+        require_whole("count", self.count)
         check_features(self.mode, self.features)
 
 
@@ -158,7 +158,7 @@ def check_features(mode: str, features: bool) -> None:
 
 
 @dataclass(frozen=True)
-class EncoderSettings:
+class EncoderSettings(Settings):
     """A probabilistic transformer."""
 
     kind: Literal["pt"] = "pt"
@@ -174,17 +174,16 @@ class EncoderSettings:
     globals: GlobalSettings | None = None
     inference: Inference = field(default_factory=Inference)
 
-    def __post_init__(self) -> None:
-        require_positive_int("labels", self.labels)
-        require_positive_int("channels", self.channels)
+    def check(self) -> None:
+        require_whole("labels", self.labels)
+        require_whole("channels", self.channels)
         require_between("dropout", self.dropout, 0, 1, high_open=True)
-        require_one_of("readout", self.readout, typing.get_args(Readout))
         asked = self.readout == "root" and self.root is None
         require(not asked, "readout 'root' needs a root: give root.labels (d_root)")
 
 
 @dataclass(frozen=True)
-class TransformerSettings:
+class TransformerSettings(Settings):
     """The transformer baselines: the paper's by default."""
 
     kind: Literal["transformer"] = "transformer"
@@ -209,13 +208,11 @@ class TransformerSettings:
     tied: bool = False
     """W^K = W^V and W^Q = W^O, as in a probabilistic transformer."""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         for name in ("width", "layers", "heads", "head_width", "feed_forward", "max_length"):
-            require_positive_int(name, getattr(self, name))
+            require_whole(name, getattr(self, name))
         require_between("dropout", self.dropout, 0, 1, high_open=True)
-        require_one_of("norm", self.norm, ("post", "pre"))
-        require_one_of("positions", self.positions, ("learned", "sinusoidal", "none"))
         if self.relative is not None:
-            require_positive_int("relative", self.relative)
+            require_whole("relative", self.relative)
         message = "relative_values needs relative, the distance at which positions are clipped"
         require(self.relative is not None or not self.relative_values, message)

@@ -1,7 +1,8 @@
 """The factors of the conditional random field and their messages."""
 
-from probformer.potentials.extras import Global, Root
-from probformer.potentials.model import Potentials, build_potentials
+from probformer.potentials.combined import Potentials, as_potentials, build_potentials
+from probformer.potentials.global_features import Global
+from probformer.potentials.root import Root
 from probformer.potentials.words import UV, UVW, Full, Rotary, SharedUV, WordPotential
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "Rotary",
     "SharedUV",
     "WordPotential",
+    "as_potentials",
     "build_potentials",
 ]

@@ -1,4 +1,4 @@
-"""The part of inference that looks at pairs of words, for every low-rank potential alike.
+"""The part of inference that looks at pairs of words, for every potential alike.
 
 A potential projects the label distributions to two vectors a word, one as a dependent (A) and
 one as a head (B), for each distance bucket k and channel c. All that is left is
@@ -11,68 +11,92 @@ diagonal, so it costs n products: A and B laid side by side, B rolled by the dis
 around the end lands outside the matrix, where scores are dropped and P is zero.
 
 Shapes: A[k] (B, n, h, r); B[k] (B, n, h, r), or (B, n, 1, r) where all channels share it;
-F, P (B, h, n, n). Contractions are pairwise and lists are never sliced: a slice's gradient is
-a full-sized tensor of zeros.
+F, P (B, h, n, n). Contractions have two operands, and tensors are unbound rather than sliced:
+the gradient of each slice would be a tensor of zeros as large as the whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from probformer.potentials.buckets import Buckets, band_from_matrix, matrix_from_band
 
-
-def head_scores(dependents: Sequence[Tensor], heads: Sequence[Tensor], buckets: Buckets) -> Tensor:
-    """F of eq. 3, (B, h, n, n). The diagonal means nothing: no word heads itself."""
-    gamma = buckets.gamma
-    if gamma is None:
-        return _all_pairs(dependents[0], heads[0])
-    scores = _all_pairs(dependents[0], heads[0]).triu(gamma + 1)
-    scores = scores + _all_pairs(dependents[-1], heads[-1]).tril(-gamma - 1)
-    if gamma == 0:
-        return scores
-    diagonals = [
-        (dependent * head.roll(-shift, dims=1)).sum(-1)
-        for shift, dependent, head in zip(buckets.near, dependents[1:-1], heads[1:-1], strict=True)
-    ]
-    diagonals.insert(gamma, torch.zeros_like(diagonals[0]))
-    band = torch.stack(diagonals[::-1], dim=-1)  # (B, n, h, 2γ+1), from j−i = −γ to γ
-    return scores + matrix_from_band(band.transpose(1, 2))
+Vectors = Sequence[Tensor]
+"""One tensor a distance bucket, (B, n, h or 1, r)."""
 
 
-def contexts(
-    p: Tensor, dependents: Sequence[Tensor], heads: Sequence[Tensor], buckets: Buckets
-) -> tuple[list[Tensor], list[Tensor]]:
-    """The sums over words of eq. 4, bucket by bucket, shaped like `dependents` and `heads`."""
-    gamma = buckets.gamma
-    if gamma is None:
-        return [_over_heads(p, heads[0])], [_over_dependents(p, dependents[0], heads[0])]
+@dataclass(frozen=True)
+class Pairs:
+    """What the words of a sentence offer each other, laid out for both messages."""
 
-    right, left = p.triu(gamma + 1), p.tril(-gamma - 1)
-    to_dependents = [_over_heads(right, heads[0])]
-    to_heads = [_over_dependents(right, dependents[0], heads[0])]
-    diagonals = band_from_matrix(p, gamma).transpose(1, 2).unbind(-1)  # 2γ+1 times (B, n, h)
-    for shift, dependent, head in zip(buckets.near, dependents[1:-1], heads[1:-1], strict=True):
-        weight = diagonals[gamma + shift].unsqueeze(-1)
-        to_dependents.append(weight * head.roll(-shift, dims=1))
-        to_heads.append((weight * dependent).sum_to_size(head.shape).roll(shift, dims=1))
-    to_dependents.append(_over_heads(left, heads[-1]))
-    to_heads.append(_over_dependents(left, dependents[-1], heads[-1]))
-    return to_dependents, to_heads
+    buckets: Buckets
+    far_dependents: Vectors
+    """A of the open-ended buckets, first those with the head to the right: (B, h, n, r)."""
+    far_heads: Vectors
+    near_dependents: Vectors
+    """A of the near buckets, in their order: (B, n, h, r)."""
+    near_heads: Vectors
+    """B of the near buckets, rolled: at position i stands the head that is meant for i."""
 
+    @classmethod
+    def of(cls, dependents: Vectors, heads: Vectors, buckets: Buckets) -> Pairs:
+        far = [0] if buckets.gamma is None else [0, -1]
+        near = zip(buckets.near, heads[1:-1], strict=True)
+        return cls(
+            buckets,
+            [dependents[k].transpose(1, 2).contiguous() for k in far],
+            [heads[k].transpose(1, 2).contiguous() for k in far],
+            dependents[1:-1],
+            [head.roll(-shift, dims=1) for shift, head in near],
+        )
 
-def _all_pairs(dependents: Tensor, heads: Tensor) -> Tensor:
-    return torch.einsum("bihl,bjhl->bhij", dependents, heads)
+    def scores(self) -> Tensor:
+        """F (B, h, n, n). The diagonal means nothing: no word heads itself."""
+        gamma = self.buckets.gamma
+        pairs = zip(self.far_dependents, self.far_heads, strict=True)
+        far = [torch.einsum("bhil,bhjl->bhij", *pair) for pair in pairs]
+        if gamma is None:
+            return far[0]
+        scores = far[0].triu(gamma + 1) + far[1].tril(-gamma - 1)
+        if gamma == 0:
+            return scores
+        near = zip(self.near_dependents, self.near_heads, strict=True)
+        diagonals = [(dependent * head).sum(-1) for dependent, head in near]
+        diagonals.insert(gamma, torch.zeros_like(diagonals[0]))
+        band = torch.stack(diagonals[::-1], dim=-1)  # (B, n, h, 2γ+1), from j−i = −γ to γ
+        return scores + matrix_from_band(band.transpose(1, 2))
+
+    def contexts(self, p: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        """What dependents and heads hear, bucket by bucket, shaped as the potential projected."""
+        gamma = self.buckets.gamma
+        parts = [p] if gamma is None else [p.triu(gamma + 1), p.tril(-gamma - 1)]
+        far = zip(parts, self.far_dependents, self.far_heads, strict=True)
+        contexts = [(_over_heads(part, b), _over_dependents(part, a, b)) for part, a, b in far]
+        if gamma:
+            contexts[1:1] = self._near_contexts(band_from_matrix(p, gamma).transpose(1, 2))
+        to_dependents, to_heads = zip(*contexts, strict=True)
+        return list(to_dependents), list(to_heads)
+
+    def _near_contexts(self, band: Tensor) -> list[tuple[Tensor, Tensor]]:
+        diagonals = band.unbind(-1)  # (B, n, h) each, from j−i = −γ to γ
+        near = zip(self.buckets.near, self.near_dependents, self.near_heads, strict=True)
+        contexts = []
+        for shift, dependent, head in near:
+            weight = diagonals[len(diagonals) // 2 + shift].unsqueeze(-1)
+            to_head = (weight * dependent).sum_to_size(head.shape).roll(shift, dims=1)
+            contexts.append((weight * head, to_head))
+        return contexts
 
 
 def _over_heads(p: Tensor, heads: Tensor) -> Tensor:
-    return torch.einsum("bhij,bjhl->bihl", p, heads)
+    return torch.einsum("bhij,bhjl->bihl", p, heads)
 
 
 def _over_dependents(p: Tensor, dependents: Tensor, heads: Tensor) -> Tensor:
-    if heads.shape[2] == dependents.shape[2]:
-        return torch.einsum("bhij,bihl->bjhl", p, dependents)
-    return torch.einsum("bhij,bihl->bjl", p, dependents).unsqueeze(2)  # shared: channels add up
+    if heads.shape[1] == dependents.shape[1]:
+        return torch.einsum("bhij,bhil->bjhl", p, dependents)
+    return torch.einsum("bhij,bhil->bjl", p, dependents).unsqueeze(2)  # shared: channels add up

@@ -11,7 +11,6 @@ parameter as it lies in memory: U[k, c, l, a] is the paper's U[k]_{a,c,l}.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -26,14 +25,9 @@ from probformer.config.settings import (
     UVWSettings,
     check_rotary_rank,
 )
-from probformer.errors import require_positive_int
-from probformer.potentials import pairwise
+from probformer.errors import InputError, require_whole
 from probformer.potentials.buckets import Buckets
-
-Vectors = Sequence[Tensor]
-"""One tensor a distance bucket, (B, n, h or 1, r)."""
-Projection = tuple[Vectors, Vectors]
-"""What a word offers as a dependent and as a head."""
+from probformer.potentials.pairwise import Pairs, Vectors
 
 
 class WordPotential(nn.Module, ABC):
@@ -41,15 +35,15 @@ class WordPotential(nn.Module, ABC):
 
     def __init__(self, labels: int, channels: int, gamma: int | None) -> None:
         super().__init__()
-        require_positive_int("labels", labels)
-        require_positive_int("channels", channels)
+        require_whole("labels", labels)
+        require_whole("channels", channels)
         self.labels = labels
         self.channels = channels
         self.buckets = Buckets(gamma)
 
     @abstractmethod
-    def project(self, q: Tensor) -> Projection:
-        """From Q_Z (B, n, d) to what each word offers, bucket by bucket."""
+    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
+        """From Q_Z (B, n, d) to what each word offers as a dependent and as a head."""
 
     @abstractmethod
     def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
@@ -65,26 +59,35 @@ class WordPotential(nn.Module, ABC):
 
     def norm(self) -> Tensor:
         """‖T‖_F, not squared: what the paper's L2 term penalises."""
-        total = self.squared_norm()
+        with torch.autocast(next(self.parameters()).device.type, enabled=False):
+            total = self.squared_norm()
         return total.clamp(min=torch.finfo(total.dtype).tiny).sqrt()
 
-    def head_scores(self, x: Projection) -> Tensor:
-        """F (B, h, n, n), eq. 3."""
-        return pairwise.head_scores(*x, self.buckets)
+    def pairs(self, q: Tensor) -> Pairs:
+        """What both messages need of Q_Z."""
+        return Pairs.of(*self.project(q), self.buckets)
 
-    def label_messages(self, p: Tensor, x: Projection) -> tuple[Tensor]:
+    def head_scores(self, pairs: Pairs) -> Tensor:
+        """F (B, h, n, n), eq. 3."""
+        return pairs.scores()
+
+    def label_messages(self, p: Tensor, pairs: Pairs) -> tuple[Tensor]:
         """G (B, n, d), eq. 4: each word hears its head and its dependents."""
-        return (self.collect(*pairwise.contexts(p, *x, self.buckets)),)
+        return (self.collect(*pairs.contexts(p)),)
 
 
 class Full(WordPotential):
-    """T itself, undecomposed: UV with U = T and V = I."""
+    """T itself, undecomposed: UV with U = T and V = I.
+
+    As in U, the label of the dependent is the last axis: the parameter's T[k, c, b, a] is the
+    paper's T[k]^c_ab.
+    """
 
     def __init__(self, labels: int, channels: int, gamma: int | None = 3) -> None:
         super().__init__(labels, channels, gamma)
         self.T = nn.Parameter(torch.randn(self.buckets.count, channels, labels, labels))
 
-    def project(self, q: Tensor) -> Projection:
+    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
         return _project(q, self.T).unbind(2), [q.unsqueeze(2)] * self.buckets.count
 
     def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
@@ -94,7 +97,7 @@ class Full(WordPotential):
         return self.T[self.buckets.of(offset)].mT
 
     def squared_norm(self) -> Tensor:
-        return self.T.square().sum()
+        return _precise(self.T).square().sum()
 
 
 class UV(WordPotential):
@@ -105,7 +108,7 @@ class UV(WordPotential):
         self.U = _low_rank(self.buckets.count, channels, rank, labels)
         self.V = _low_rank(self.buckets.count, channels, rank, labels)
 
-    def project(self, q: Tensor) -> Projection:
+    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
         return _project(q, self.U).unbind(2), _project(q, self.V).unbind(2)
 
     def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
@@ -129,7 +132,7 @@ class UVW(WordPotential):
         self.V = _low_rank(self.buckets.count, rank, labels)
         self.W = nn.Parameter(torch.randn(self.buckets.count, channels, rank) / rank**0.5)
 
-    def project(self, q: Tensor) -> Projection:
+    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
         dependents = _project(q, self.U).unsqueeze(3) * self.W  # (B, n, K, h, r)
         return dependents.unbind(2), _project(q, self.V).unsqueeze(3).unbind(2)
 
@@ -154,7 +157,7 @@ class SharedUV(WordPotential):
         self.V = _low_rank(channels, rank, labels)
         self.D = nn.Parameter(torch.randn(self.buckets.count, channels, rank))
 
-    def project(self, q: Tensor) -> Projection:
+    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
         dependents, heads = _project(q, self.U), _project(q, self.V)
         return [dependents * scale for scale in self.D.unbind(0)], [heads] * self.buckets.count
 
@@ -167,7 +170,8 @@ class SharedUV(WordPotential):
         return (self.U.mT * scale.unsqueeze(1)) @ self.V
 
     def squared_norm(self) -> Tensor:
-        return (_gram(self.U) * _gram(self.V) * torch.einsum("khl,khm->hlm", self.D, self.D)).sum()
+        distances = _precise(self.D).permute(1, 2, 0)  # (h, r, K)
+        return (_gram(self.U) * _gram(self.V) * _gram(distances)).sum()
 
 
 class Rotary(WordPotential):
@@ -183,7 +187,7 @@ class Rotary(WordPotential):
         self.U = _low_rank(channels, rank, labels)
         self.V = _low_rank(channels, rank, labels)
 
-    def project(self, q: Tensor) -> Projection:
+    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
         angles = self._angles(torch.arange(q.shape[1], device=q.device), q)
         return [_turn(_project(q, self.U), angles)], [_turn(_project(q, self.V), angles)]
 
@@ -221,11 +225,12 @@ def build_word_potential(settings: PotentialSettings, labels: int, channels: int
             return SharedUV(labels, channels, rank, gamma)
         case RotarySettings(rank=rank):
             return Rotary(labels, channels, rank)
+    raise InputError(f"words must be settings of a potential, got {settings!r}")
 
 
 def _low_rank(*shape: int) -> nn.Parameter:
     """N(0, 1/r), r the last axis but one."""
-    require_positive_int("rank", shape[-2])
+    require_whole("rank", shape[-2])
     return nn.Parameter(torch.randn(shape) / shape[-2] ** 0.5)
 
 
@@ -248,7 +253,13 @@ def _add(vectors: Vectors) -> Tensor:
 
 def _gram(x: Tensor) -> Tensor:
     """(…, r, d) -> (…, r, r)."""
+    x = _precise(x)
     return x @ x.mT
+
+
+def _precise(x: Tensor) -> Tensor:
+    """In float32 at least: squares of the paper's sizes overflow in float16."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _turn(x: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:

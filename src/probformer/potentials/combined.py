@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from probformer.config.settings import GlobalSettings, PotentialSettings, RootSettings
-from probformer.errors import require
-from probformer.potentials.extras import Global, Root
+from probformer.errors import require, require_kind
+from probformer.potentials.global_features import Global
+from probformer.potentials.root import Root
 from probformer.potentials.words import WordPotential, build_word_potential
 
 
@@ -27,6 +28,9 @@ class Potentials(nn.Module):
         self, words: WordPotential, root: Root | None = None, globals: Global | None = None
     ) -> None:
         super().__init__()
+        require_kind("words", words, WordPotential)
+        require_kind("root", root, Root, type(None))
+        require_kind("globals", globals, Global, type(None))
         self.words = words
         self.root = root
         self.globals = globals
@@ -60,7 +64,12 @@ class Potentials(nn.Module):
     def project(self, labels: Sequence[Tensor]) -> list[Any]:
         """What the factors need of the label distributions, for both messages."""
         z, *root = labels
-        return [f.project(z, *root) if f is self.root else f.project(z) for f in self.factors]
+        x: list[Any] = [self.words.pairs(z)]
+        if self.root is not None:
+            x.append(self.root.project(z, *root))
+        if self.globals is not None:
+            x.append(self.globals.project(z))
+        return x
 
     def head_messages(self, x: Sequence[Any]) -> list[Tensor]:
         """To H (B, h, n, columns) and, with split globals, to G (B, h or 1, n, m)."""
@@ -79,6 +88,12 @@ class Potentials(nn.Module):
         for other in others:
             to_z = to_z + other
         return [to_z, *(to_root for _, *rest in messages for to_root in rest)]
+
+
+def as_potentials(potentials: Potentials | WordPotential) -> Potentials:
+    """A potential between words is a model by itself."""
+    require_kind("potentials", potentials, Potentials, WordPotential)
+    return potentials if isinstance(potentials, Potentials) else Potentials(potentials)
 
 
 def build_potentials(

@@ -1,0 +1,65 @@
+"""Global features, which any word may attach to (appendix B.3)."""
+
+from __future__ import annotations
+
+import typing
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from probformer.config.settings import GlobalMode, check_features
+from probformer.errors import require_one_of, require_whole
+
+
+class Global(nn.Module):
+    """Each word may attach to one of m global features.
+
+    all-dep: they are further columns of each H. dep-split: a variable G beside each H.
+    single-split: one G a word. B[c, k, a] scores label a of the word with feature k; with
+    `features`, which goes with all-dep, B = P(F) T″ᵀ for feature variables F with labels.
+    """
+
+    def __init__(
+        self,
+        labels: int,
+        channels: int,
+        count: int,
+        mode: GlobalMode = "single-split",
+        features: bool = False,
+    ) -> None:
+        super().__init__()
+        require_whole("labels", labels)
+        require_whole("channels", channels)
+        require_whole("count", count)
+        require_one_of("mode", mode, typing.get_args(GlobalMode))
+        check_features(mode, features)
+        self.mode: GlobalMode = mode
+        self.count = count
+        self.channels = 1 if mode == "single-split" else channels
+        self.features = features
+        if features:
+            self.feature_logits = nn.Parameter(torch.randn(count, labels))  # of P(F)
+            self.T = nn.Parameter(torch.randn(channels, labels, labels))
+        else:
+            self.B = nn.Parameter(torch.randn(self.channels, count, labels) / labels**0.5)
+
+    def dense(self) -> Tensor:
+        """B (h or 1, m, d)."""
+        return self.feature_logits.softmax(-1) @ self.T.mT if self.features else self.B
+
+    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        return q, self.dense()
+
+    def head_scores(self, x: tuple[Tensor, Tensor]) -> Tensor:
+        """(B, h or 1, n, m), eqs. 34, 40 and 48."""
+        q, b = x
+        return F.linear(q, b.flatten(0, 1)).unflatten(-1, b.shape[:2]).transpose(1, 2)
+
+    def label_messages(self, p: Tensor, x: tuple[Tensor, Tensor]) -> tuple[Tensor]:
+        """(B, n, d), the last terms of eqs. 35, 41 and 49."""
+        _, b = x
+        return (p.transpose(1, 2).flatten(2) @ b.flatten(0, 1),)
+
+    def norm(self) -> Tensor:
+        return self.dense().norm()

@@ -1,0 +1,51 @@
+"""ROOT, which stands for the sentence (section 2.3.5)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from probformer.errors import require_whole
+
+
+class Root(nn.Module):
+    """A word may be headed by ROOT, which has d_root labels of its own.
+
+    T′[c, a, b] scores label a of the word with label b of ROOT; one more column for H.
+    """
+
+    def __init__(self, labels: int, channels: int, root_labels: int) -> None:
+        super().__init__()
+        require_whole("labels", labels)
+        require_whole("channels", channels)
+        require_whole("root_labels", root_labels)
+        self.T = nn.Parameter(torch.randn(channels, labels, root_labels))
+
+    @property
+    def labels(self) -> int:
+        """d_root."""
+        return self.T.shape[-1]
+
+    def project(self, q: Tensor, q_root: Tensor) -> tuple[Tensor, Tensor]:
+        """Q_Z (B, n, d), and for each channel and word label the score of ROOT (B, h, d)."""
+        scores = F.linear(q_root, self.T.flatten(0, 1)).unflatten(-1, self.T.shape[:2])
+        return q, scores
+
+    def head_scores(self, x: tuple[Tensor, Tensor]) -> Tensor:
+        """(B, h, n, 1)."""
+        q, scores = x
+        return (scores @ q.mT).unsqueeze(-1)
+
+    def label_messages(self, p: Tensor, x: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """To the words (B, n, d), and to ROOT (B, d_root)."""
+        q, scores = x
+        p = p.squeeze(-1)  # (B, h, n)
+        return p.mT @ scores, (p @ q).flatten(1) @ self.T.flatten(0, 1)
+
+    def norm(self) -> Tensor:
+        return self.T.norm()
+
+    def dense(self) -> Tensor:
+        """T′ (h, d, d_root)."""
+        return self.T
