@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install test test-all lint bench
+.PHONY: install train test test-all lint bench check-data
 
 install: .venv/installed
 
@@ -9,6 +9,10 @@ install: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
+
+train: install
+	rm -rf runs/quickstart
+	$(BIN)/probformer quickstart --out runs/quickstart
 
 test: install
 	$(BIN)/python -m pytest
@@ -23,3 +27,6 @@ lint: install
 
 bench: install
 	$(BIN)/python benchmarks/step.py $(BENCH)
+
+check-data: install
+	$(BIN)/python tests/check_data.py "$(DATA)"

@@ -9,7 +9,12 @@ import probformer
 
 SOURCE = Path(probformer.__file__).parent
 TOP_DOWN = [
+    "cli",
+    "training",
+    "tasks",
+    "data",
     "testing",
+    "heads",
     "baselines",
     "encoder",
     "inference",

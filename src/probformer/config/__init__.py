@@ -1,6 +1,20 @@
 """Typed settings, from Python or TOML."""
 
-from probformer.config.reading import from_dict, from_toml, to_dict
+from probformer.config.reading import from_dict, from_toml, to_dict, to_toml
+from probformer.config.run_settings import (
+    BuiltinData,
+    CosineSchedule,
+    DataSettings,
+    FileData,
+    GoldHeads,
+    MaskedLMSettings,
+    PlateauSchedule,
+    RunSettings,
+    TaggingSettings,
+    TaskSettings,
+    TrainingSettings,
+    VocabularySettings,
+)
 from probformer.config.settings import (
     EncoderSettings,
     FullSettings,
@@ -16,18 +30,31 @@ from probformer.config.settings import (
 )
 
 __all__ = [
+    "BuiltinData",
+    "CosineSchedule",
+    "DataSettings",
     "EncoderSettings",
+    "FileData",
     "FullSettings",
     "GlobalSettings",
+    "GoldHeads",
     "Inference",
+    "MaskedLMSettings",
+    "PlateauSchedule",
     "PotentialSettings",
     "RootSettings",
     "RotarySettings",
+    "RunSettings",
     "SharedUVSettings",
+    "TaggingSettings",
+    "TaskSettings",
+    "TrainingSettings",
     "TransformerSettings",
     "UVSettings",
     "UVWSettings",
+    "VocabularySettings",
     "from_dict",
     "from_toml",
     "to_dict",
+    "to_toml",
 ]

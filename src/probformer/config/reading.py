@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import tomllib
 import types
 import typing
@@ -74,6 +75,24 @@ def to_dict(settings: Settings) -> dict[str, Any]:
         if value is not None or item.default is not None:
             values[item.name] = "none" if value is None else value
     return values
+
+
+def to_toml(settings: Settings) -> str:
+    """Settings as a TOML document that `from_toml` reads back."""
+    return _table(to_dict(settings), "").lstrip("\n")
+
+
+def _table(values: Mapping[str, Any], name: str) -> str:
+    plain = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
+    lines = [f"\n[{name}]"] if name else []
+    # JSON's texts, numbers and booleans are TOML's too.
+    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items()]
+    tables = [
+        _table(value, f"{name}.{key}" if name else key)
+        for key, value in values.items()
+        if isinstance(value, Mapping)
+    ]
+    return "\n".join([*lines, *tables]) + ("" if tables else "\n")
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:

@@ -1,0 +1,181 @@
+"""The settings of a run: task, data, vocabulary, encoder and training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from probformer.config.reading import Settings
+from probformer.config.settings import EncoderSettings, TransformerSettings
+from probformer.errors import require, require_between, require_whole
+
+
+@dataclass(frozen=True)
+class MaskedLMSettings(Settings):
+    """Predict masked words from the others."""
+
+    kind: Literal["mlm"] = "mlm"
+    rate: float = 0.3
+    """How many of the known words are masked."""
+
+    def check(self) -> None:
+        require_between("rate", self.rate, 0, 1, low_open=True)
+
+
+@dataclass(frozen=True)
+class TaggingSettings(Settings):
+    """Predict one column of the data for each word."""
+
+    kind: Literal["tagging"] = "tagging"
+    column: str = "upos"
+
+
+TaskSettings = MaskedLMSettings | TaggingSettings
+
+
+@dataclass(frozen=True)
+class BuiltinData(Settings):
+    """Sentences of the built-in grammar."""
+
+    kind: Literal["builtin"] = "builtin"
+    size: int = 4000
+    """Sentences in the training split; dev and test have an eighth each."""
+    seed: int = 0
+
+    def check(self) -> None:
+        require_whole("size", self.size)
+
+
+@dataclass(frozen=True)
+class FileData(Settings):
+    """Files of your own, or of a known corpus."""
+
+    train: str
+    dev: str
+    test: str
+    kind: Literal["files"] = "files"
+    folder: str = "."
+    """Where the files are: seen from the folder given with --data."""
+    format: Literal["text", "conllu", "columns"] = "text"
+    columns: str = "word tag"
+    """For the format "columns": the names of the fields, in order; "_" for one to ignore."""
+    skip_bad_lines: bool = False
+    """Leave bad lines out, and count and name them, instead of stopping."""
+
+
+DataSettings = BuiltinData | FileData
+
+
+@dataclass(frozen=True)
+class VocabularySettings(Settings):
+    kind: Literal["words", "subwords"] = "words"
+    min_frequency: int = 1
+    size: int | None = None
+    """At most so many entries, <unk> and <mask> included; needed for subwords."""
+    lower: bool = False
+
+    def check(self) -> None:
+        require_whole("min_frequency", self.min_frequency)
+        if self.size is not None:
+            require_whole("size", self.size, low=3)
+        message = "size is needed for a vocabulary of kind 'subwords'"
+        require(self.kind == "words" or self.size is not None, message)
+
+
+@dataclass(frozen=True)
+class PlateauSchedule(Settings):
+    """Multiply the learning rate by `factor` after more than `patience` epochs in a row that do
+    not improve the dev score (of two equal scores, the one with the lower loss is better); stop
+    when it falls below `minimum`."""
+
+    kind: Literal["plateau"] = "plateau"
+    factor: float = 0.5
+    patience: int = 5
+    minimum: float = 1e-7
+
+    def check(self) -> None:
+        require_between("factor", self.factor, 0, 1, low_open=True, high_open=True)
+        require_whole("patience", self.patience, low=0)
+        require_between("minimum", self.minimum, 0)
+
+
+@dataclass(frozen=True)
+class CosineSchedule(Settings):
+    """Up from zero over the first `warm_up` part of all steps, then down to zero in a cosine."""
+
+    kind: Literal["cosine"] = "cosine"
+    warm_up: float = 0.05
+
+    def check(self) -> None:
+        require_between("warm_up", self.warm_up, 0, 1, high_open=True)
+
+
+@dataclass(frozen=True)
+class GoldHeads(Settings):
+    """Learn from gold heads too: −log of their probability in one channel."""
+
+    channel: int = 0
+    weight: float = 1.0
+
+    def check(self) -> None:
+        require_whole("channel", self.channel, low=0)
+        require_between("weight", self.weight, 0, low_open=True)
+
+
+@dataclass(frozen=True)
+class TrainingSettings(Settings):
+    """How a model is trained: the published protocol by default."""
+
+    epochs: int = 100
+    batch: int = 64
+    """Sentences in an update."""
+    chunk: int | None = None
+    """Sentences whose loss is averaged; the gradients of a batch's chunks add up."""
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    """Coupled with Adam, as in the paper."""
+    clip: float = 5.0
+    """The largest norm of a gradient."""
+    penalty: float = 0.0
+    """Times ‖T‖_F, not squared, in each chunk."""
+    schedule: PlateauSchedule | CosineSchedule = field(default_factory=PlateauSchedule)
+    precision: Literal["fp32", "bf16"] = "fp32"
+    by_length: bool = False
+    """Batches of sentences of similar length: faster, but not the published protocol."""
+    gold_heads: GoldHeads | None = None
+    checkpoint_minutes: float = 5.0
+    """A checkpoint at the end of each epoch, and within one after so many minutes."""
+
+    def check(self) -> None:
+        require_whole("epochs", self.epochs)
+        require_whole("batch", self.batch)
+        if self.chunk is not None:
+            require_whole("chunk", self.chunk)
+        require_between("learning_rate", self.learning_rate, 0, low_open=True)
+        require_between("weight_decay", self.weight_decay, 0)
+        require_between("clip", self.clip, 0, low_open=True)
+        require_between("penalty", self.penalty, 0)
+        require_between("checkpoint_minutes", self.checkpoint_minutes, 0)
+
+
+@dataclass(frozen=True)
+class RunSettings(Settings):
+    """All that makes a run."""
+
+    task: TaskSettings
+    data: DataSettings
+    encoder: EncoderSettings | TransformerSettings
+    vocabulary: VocabularySettings = field(default_factory=VocabularySettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    seed: int = 0
+
+    def check(self) -> None:
+        require_whole("seed", self.seed, low=0)
+        encoder = self.encoder
+        is_pt = isinstance(encoder, EncoderSettings)
+        message = "training.penalty is for probabilistic transformers, which have a T"
+        require(is_pt or not self.training.penalty, message)
+        if (heads := self.training.gold_heads) is not None:
+            count = encoder.channels if isinstance(encoder, EncoderSettings) else encoder.heads
+            message = f"training.gold_heads.channel must be below {count}, got {heads.channel}"
+            require(heads.channel < count, message)

@@ -1,0 +1,87 @@
+"""Sentences as numbers, laid end to end in a file, and padded batches from them.
+
+Rows are written as they come and read through a memory map, so a split may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Row = Mapping[str, Sequence[int]]
+"""A sentence: fields of equal length, among them "words"."""
+_FLUSH_AT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A batch: fields (B, n), zero on padding."""
+
+    fields: dict[str, NDArray[np.int64]]
+    mask: NDArray[np.bool_]
+    positions: NDArray[np.int64]
+    """(B, n): where each word stands in the whole split."""
+
+
+class EncodedSplit:
+    """Rows of integers with random access."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        writers: defaultdict[str, _Column] = defaultdict(_Column)
+        offsets = array("q", [0])
+        for row in rows:
+            for name, values in row.items():
+                writers[name].extend(values)
+            offsets.append(offsets[-1] + len(row["words"]))
+        self.offsets = np.frombuffer(offsets, dtype=np.int64)
+        self.lengths = np.diff(self.offsets)
+        self.fields = {name: writer.finish() for name, writer in writers.items()}
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def tokens(self) -> int:
+        return int(self.offsets[-1])
+
+    def gather(self, indices: Sequence[int] | NDArray[np.int64]) -> Padded:
+        """The sentences at `indices` as a padded batch."""
+        index = np.asarray(indices, dtype=np.int64)
+        lengths = self.lengths[index]
+        columns = np.arange(lengths.max(initial=0))
+        mask = columns < lengths[:, None]
+        positions = np.where(mask, self.offsets[index][:, None] + columns, 0)
+        fields = {
+            name: np.where(mask, values[positions], 0).astype(np.int64)
+            for name, values in self.fields.items()
+        }
+        return Padded(fields, mask, positions)
+
+
+class _Column:
+    def __init__(self) -> None:
+        self.buffer = array("i")
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115  closed in finish
+
+    def extend(self, values: Sequence[int]) -> None:
+        self.buffer.extend(values)
+        if len(self.buffer) >= _FLUSH_AT:
+            self._flush()
+
+    def _flush(self) -> None:
+        self.buffer.tofile(self.file)
+        self.buffer = array("i")
+
+    def finish(self) -> NDArray[np.int32]:
+        self._flush()
+        with self.file:  # the memory map keeps it, as long as somebody reads
+            if self.file.tell() == 0:
+                return np.zeros(1, dtype=np.int32)
+            self.file.flush()
+            return np.memmap(self.file, dtype=np.int32, mode="r")

@@ -1,0 +1,27 @@
+"""Random numbers that are a function of what they are for, not of what was drawn before.
+
+A run that is resumed in the middle, or split over processes, so draws the same numbers as one that
+was not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def derive_seed(*keys: int) -> int:
+    """A seed for this very purpose, from the run's seed and what the purpose is."""
+    return int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def uniform(seed: int, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """One number in [0, 1) a position: the finaliser of splitmix64."""
+    with np.errstate(over="ignore"):
+        x = np.uint64(seed) + (positions.astype(np.uint64) + np.uint64(1)) * _GOLDEN
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    return (x >> np.uint64(11)).astype(np.float64) / 2**53

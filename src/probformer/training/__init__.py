@@ -1,0 +1,1 @@
+"""From settings to a trained model in a run folder."""

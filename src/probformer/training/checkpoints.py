@@ -1,0 +1,95 @@
+"""What a run needs to go on after it was stopped at any moment."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from probformer.training.files import (
+    is_sealed,
+    read_json,
+    read_tensors,
+    seal,
+    write_json,
+    write_tensors,
+)
+
+_KEPT = 2
+
+
+@dataclass
+class Progress:
+    """How far training is. Randomness needs no state: it is a function of seed and place."""
+
+    epoch: int = 0
+    """The epoch to be done next, or going on."""
+    batch: int = 0
+    """The batch of it to be done next."""
+    step: int = 0
+    """Updates done in all."""
+    loss: float = 0.0
+    """Sum of this epoch's chunk losses so far."""
+    chunks: int = 0
+    seconds: float = 0.0
+    """Time spent on training in this epoch."""
+    best: dict[str, float] | None = None
+    """Dev metrics of the best epoch so far, and its number."""
+    schedule: dict[str, Any] = field(default_factory=dict)
+
+
+def save_checkpoint(
+    folder: Path, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> None:
+    """Writes `state/step-N`; only then the ones before the last two go."""
+    part = folder / "part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    write_tensors(part / "model.safetensors", dict(model.state_dict()))
+    write_tensors(part / "optimizer.safetensors", _optimizer_tensors(model, optimizer))
+    write_json(part / "progress.json", asdict(progress))
+    seal(part, folder / f"step-{progress.step:09d}")
+    for old in sorted(folder.glob("step-*"))[:-_KEPT]:
+        shutil.rmtree(old)
+
+
+def load_checkpoint(
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    warn: Callable[[str], None],
+) -> Progress | None:
+    """The newest whole checkpoint; a damaged one is reported and the one before it taken."""
+    for path in sorted(folder.glob("step-*"), reverse=True):
+        if not is_sealed(path):
+            warn(f"{path}: the checkpoint is damaged; going back to the one before")
+            continue
+        model.load_state_dict(read_tensors(path / "model.safetensors"))
+        tensors = read_tensors(path / "optimizer.safetensors")
+        _load_optimizer(model, optimizer, tensors)
+        return Progress(**read_json(path / "progress.json"))
+    return None
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{name}/{key}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state[parameter].items()
+    }
+
+
+def _load_optimizer(
+    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
+) -> None:
+    for name, parameter in model.named_parameters():
+        prefix = f"{name}/"
+        state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+        for key, value in state.items():
+            device = value.device if key == "step" else parameter.device
+            optimizer.state[parameter][key] = value.to(device)

@@ -1,0 +1,215 @@
+"""Training, as the paper did it: Adam, chunks whose gradients add up, clipping, a plateau on dev.
+
+Nothing random has a state. The order of sentences, masks and dropout are functions of the seed and
+of the place in training, so a run that is stopped and resumed, or that is shared by several
+processes, goes the same way as one that is not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from probformer.config import RunSettings
+from probformer.data.batches import training_batches
+from probformer.data.encoded import EncodedSplit
+from probformer.data.randomness import derive_seed
+from probformer.encoder import Encoder
+from probformer.errors import InputError
+from probformer.tasks.task import gold_head_loss
+from probformer.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+from probformer.training.evaluation import evaluate
+from probformer.training.processes import sum_over_processes
+from probformer.training.report import Reporter
+from probformer.training.run_folder import (
+    Run,
+    append_metrics,
+    forget_metrics_after,
+    load_run,
+    write_model_card,
+    write_weights,
+)
+from probformer.training.schedule import build_schedule
+
+_DROPOUT = 3  # what a seed is derived for
+
+
+@dataclass
+class Training:
+    """One run: its model, its data, and how far it is."""
+
+    run: Run
+    splits: dict[str, EncodedSplit]
+    folder: Path
+    accelerator: Accelerator
+    reporter: Reporter
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        self.settings: RunSettings = self.run.settings
+        self.training = self.settings.training
+        self.model = self.run.model.to(self.accelerator.device)
+        for parameter in self.model.parameters():  # a process may have no chunk of a batch
+            parameter.grad = torch.zeros_like(parameter)
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(),
+            lr=self.training.learning_rate,
+            betas=(0.9, 0.999),
+            eps=1e-9,
+            weight_decay=self.training.weight_decay,
+        )
+        batches = math.ceil(len(self.splits["train"]) / self.training.batch)
+        self.schedule = build_schedule(
+            self.training.schedule, self.training.learning_rate, batches * self.training.epochs
+        )
+
+    def resume(self) -> bool:
+        """Go back to the last whole checkpoint; false if there is none."""
+        states = self.folder / "state"
+        found = load_checkpoint(states, self.model, self.optimizer, self.reporter.warn)
+        if found is None:
+            return False
+        self.progress = found
+        self.schedule.load_state(found.schedule)
+        if self.accelerator.is_main_process:
+            forget_metrics_after(self.folder, found.epoch)
+        return True
+
+    def train(self) -> dict[str, dict[str, float]]:
+        """All epochs that are left; then dev and test figures of the best one."""
+        self._saved = time.monotonic()
+        while self.progress.epoch < self.training.epochs and not self.schedule.finished:
+            self._epoch()
+            self._judge()
+        return self._finish()
+
+    def _epoch(self) -> None:
+        progress, split = self.progress, self.splits["train"]
+        batches = training_batches(
+            split.lengths,
+            self.training.batch,
+            progress.epoch,
+            self.settings.seed,
+            self.training.by_length,
+        )
+        begin = time.monotonic() - progress.seconds
+        while progress.batch < len(batches):
+            self._update(batches[progress.batch])
+            progress.batch += 1
+            progress.step += 1
+            progress.seconds = time.monotonic() - begin
+            self.reporter.batch_done(progress, len(batches), self.training.epochs)
+            if time.monotonic() - self._saved > 60 * self.training.checkpoint_minutes:
+                self._save()
+
+    def _update(self, indices) -> None:
+        """Chunks of a batch each give a gradient; their sum is clipped and given to Adam."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.schedule.rate(self.progress.step)
+        self.model.train()
+        self.optimizer.zero_grad(set_to_none=False)
+        size = self.training.chunk or self.training.batch
+        chunks = [indices[start : start + size] for start in range(0, len(indices), size)]
+        losses = torch.zeros(len(chunks), dtype=torch.float64)
+        for number, chunk in enumerate(chunks):
+            if number % self.accelerator.num_processes == self.accelerator.process_index:
+                torch.manual_seed(
+                    derive_seed(self.settings.seed, _DROPOUT, self.progress.step, number)
+                )
+                loss = self.chunk_loss(chunk)
+                loss.backward()
+                losses[number] = loss.detach().double().cpu()
+        self._add_up_gradients()
+        total = sum_over_processes(self.accelerator, losses).sum().item()
+        if not math.isfinite(total):
+            place = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"
+            advice = "a lower training.learning_rate may help; the last checkpoint is kept"
+            raise InputError(f"the loss is {total} in {place}: {advice}")
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+        self.optimizer.step()
+        self.progress.loss += total
+        self.progress.chunks += len(chunks)
+
+    def chunk_loss(self, indices) -> Tensor:
+        """The task's mean loss over a chunk, the penalty, and the loss of gold heads if asked."""
+        task, training = self.run.task, self.training
+        batch = task.training_batch(
+            self.splits["train"], indices, self.progress.epoch, self.settings.seed
+        ).to(self.accelerator.device)
+        with self.accelerator.autocast():
+            read, posterior = self.model(batch.words, batch.mask)
+            loss = task.loss(self.model, read, batch)
+        if training.penalty and isinstance(self.model.encoder, Encoder):
+            loss = loss + training.penalty * self.model.encoder.penalty()
+        if training.gold_heads is not None:
+            channel, weight = training.gold_heads.channel, training.gold_heads.weight
+            loss = loss + weight * gold_head_loss(posterior, batch.heads, channel)
+        return loss
+
+    def _add_up_gradients(self) -> None:
+        if self.accelerator.num_processes == 1:
+            return
+        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        summed = sum_over_processes(self.accelerator, flat)
+        sizes = [gradient.numel() for gradient in gradients]
+        for gradient, part in zip(gradients, summed.split(sizes), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def _judge(self) -> None:
+        """Dev metrics after an epoch: schedule, best weights, a line, a checkpoint."""
+        progress = self.progress
+        rate = self.schedule.rate(progress.step)
+        metrics = evaluate(self.model, self.run.task, self.splits["dev"], self.accelerator)
+        best = progress.best
+        if best is None or (metrics["score"], -metrics["loss"]) > (best["score"], -best["loss"]):
+            progress.best = {**metrics, "epoch": progress.epoch + 1}
+            if self.accelerator.is_main_process:
+                write_weights(self.folder, self.model)
+        self.schedule.epoch_ended(metrics)
+        line = {
+            "epoch": progress.epoch + 1,
+            "step": progress.step,
+            "learning_rate": rate,
+            "train_loss": progress.loss / progress.chunks,
+            "dev": metrics,
+            "seconds": round(progress.seconds, 3),
+        }
+        speed = len(self.splits["train"]) / max(progress.seconds, 1e-9)
+        if self.accelerator.is_main_process:
+            append_metrics(self.folder, line)
+        self.reporter.epoch_done(line, self.run.task.metric, speed, self.training.epochs)
+        progress.epoch, progress.batch, progress.loss, progress.chunks = (
+            progress.epoch + 1,
+            0,
+            0.0,
+            0,
+        )
+        progress.seconds = 0.0
+        self._save()
+
+    def _save(self) -> None:
+        self.progress.schedule = self.schedule.state()
+        if self.accelerator.is_main_process:
+            save_checkpoint(self.folder / "state", self.progress, self.model, self.optimizer)
+        self._saved = time.monotonic()
+
+    def _finish(self) -> dict[str, dict[str, float]]:
+        self.accelerator.wait_for_everyone()
+        best = load_run(self.folder).model.to(self.accelerator.device)
+        results = {
+            split: evaluate(best, self.run.task, self.splits[split], self.accelerator)
+            for split in ("dev", "test")
+        }
+        if self.accelerator.is_main_process:
+            forget_metrics_after(self.folder, self.progress.epoch)
+            best_epoch = (self.progress.best or {}).get("epoch")
+            append_metrics(self.folder, {"final": results, "best_epoch": best_epoch})
+            write_model_card(self.folder, self.run, results)
+        return results

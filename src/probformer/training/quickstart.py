@@ -1,0 +1,91 @@
+"""The first thing to try: small models on the built-in corpus, beside baselines without context."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from probformer.config import RunSettings
+from probformer.data.corpus import load_corpus
+from probformer.data.encoded import EncodedSplit
+from probformer.data.sentence import Sentence
+from probformer.tasks.mlm import MaskedLM
+from probformer.tasks.task import IGNORE
+from probformer.training.commands import read_settings, train_one
+from probformer.training.run_folder import load_run
+
+RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt")
+
+
+def run_quickstart(out: Path) -> None:
+    """Train, then print a table and what to try next."""
+    settings = {name: read_settings(name, []) for name in RUNS}
+    results = {name: train_one(settings[name], out / name, name=name)["test"] for name in RUNS}
+    unigram = unigram_perplexity(out / "mlm-builtin-pt", settings["mlm-builtin-pt"])
+    frequent = frequent_tag_accuracy(settings["tagging-builtin-pt"])
+
+    table = Table("built-in corpus, test split", "figure")
+    for model in ("pt", "transformer"):
+        perplexity = results[f"mlm-builtin-{model}"]["perplexity"]
+        table.add_row(f"masked perplexity, {_NAMES[model]}", f"{perplexity:.1f}")
+    table.add_row("masked perplexity, unigram", f"{unigram:.1f}")
+    accuracy = results["tagging-builtin-pt"]["accuracy"]
+    table.add_row("tagging accuracy, probabilistic transformer", f"{100 * accuracy:.1f} %")
+    table.add_row("tagging accuracy, most frequent tag of a word", f"{100 * frequent:.1f} %")
+    console = Console()
+    console.print(table)
+    console.print(f"The runs are in {out}. Try next:", highlight=False)
+    for line in (
+        f'predict {out}/mlm-builtin-pt "the <mask> of the teacher sleeps ."',
+        f'predict {out}/tagging-builtin-pt "they plan to visit her ."',
+        "train mlm-builtin-pt --set training.epochs=30 --out runs/longer",
+    ):
+        console.print(f"  {sys.argv[0]} {line}", highlight=False, soft_wrap=True)
+
+
+_NAMES = {"pt": "probabilistic transformer", "transformer": "transformer"}
+
+
+def unigram_perplexity(folder: Path, settings: RunSettings) -> float:
+    """Of the test split's masked words, by their frequency in training with one added to each."""
+    run = load_run(folder)
+    task = run.task
+    assert isinstance(task, MaskedLM)
+    corpus = load_corpus(settings.data, Path("."))
+    counts = np.bincount(task.encode(corpus["train"]).fields["words"], minlength=task.classes)
+    probabilities = (counts[: task.classes] + 1) / (counts[: task.classes] + 1).sum()
+    targets = _masked_targets(task, task.encode(corpus["test"]))
+    return math.exp(-np.log(probabilities[targets]).mean())
+
+
+def _masked_targets(task: MaskedLM, split: EncodedSplit) -> np.ndarray:
+    targets = task.evaluation_batch(split, range(len(split))).targets.numpy()
+    return targets[targets != IGNORE]
+
+
+def frequent_tag_accuracy(settings: RunSettings) -> float:
+    """The most frequent tag of each word in training, and of all words for unknown ones."""
+    column = settings.task.column  # type: ignore[union-attr]
+    corpus = load_corpus(settings.data, Path("."))
+    by_word: dict[str, Counter[str]] = {}
+    overall: Counter[str] = Counter()
+    for word, tag in _tagged(corpus["train"], column):
+        by_word.setdefault(word, Counter())[tag] += 1
+        overall[tag] += 1
+    guesses = [
+        by_word.get(word, overall).most_common(1)[0][0] == tag
+        for word, tag in _tagged(corpus["test"], column)
+    ]
+    return sum(guesses) / len(guesses)
+
+
+def _tagged(sentences: Iterable[Sentence], column: str) -> Iterable[tuple[str, str]]:
+    for sentence in sentences:
+        yield from zip(sentence.words, sentence.columns[column], strict=True)

@@ -1,0 +1,170 @@
+"""A run folder: written by training, readable by everything else.
+
+config.json        model type, format version, encoder, task and its classes
+model.safetensors  the weights of the best epoch
+tokenizer.json     the vocabulary
+run.toml           the resolved settings
+metrics.jsonl      a line an epoch, and the final figures
+environment.json   what it was made with
+README.md          a model card
+state/             checkpoints, to go on
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import probformer
+from probformer.baselines import Transformer
+from probformer.config import (
+    EncoderSettings,
+    RunSettings,
+    TransformerSettings,
+    from_dict,
+    from_toml,
+    to_dict,
+    to_toml,
+)
+from probformer.data.vocabulary import Vocabulary
+from probformer.encoder import Encoder
+from probformer.errors import InputError, require
+from probformer.heads import Model
+from probformer.tasks import Task, build_task
+from probformer.training.files import read_json, read_tensors, write_json, write_tensors, write_text
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with all that belongs to it."""
+
+    settings: RunSettings
+    vocabulary: Vocabulary
+    task: Task
+    model: Model
+
+
+def build_encoder(
+    settings: EncoderSettings | TransformerSettings, vocabulary: int
+) -> Encoder | Transformer:
+    if isinstance(settings, TransformerSettings):
+        return Transformer(vocabulary, settings)
+    return Encoder(vocabulary, settings)
+
+
+def write_description(folder: Path, run: Run) -> None:
+    """Everything but weights and metrics."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = run.settings
+    write_json(
+        folder / "config.json",
+        {
+            "model_type": "probformer",
+            "format_version": FORMAT_VERSION,
+            "vocabulary": len(run.vocabulary),
+            "encoder": to_dict(settings.encoder),
+            "task": {**to_dict(settings.task), **run.task.state()},
+        },
+    )
+    run.vocabulary.save(folder / "tokenizer.json")
+    write_text(folder / "run.toml", to_toml(settings))
+    write_json(folder / "environment.json", _environment())
+    write_text(folder / "README.md", _model_card(run, {}))
+
+
+def write_weights(folder: Path, model: Model) -> None:
+    write_tensors(folder / "model.safetensors", dict(model.state_dict()))
+
+
+def write_model_card(folder: Path, run: Run, results: dict[str, dict[str, float]]) -> None:
+    write_text(folder / "README.md", _model_card(run, results))
+
+
+def load_run(folder: Path) -> Run:
+    """A run with the weights of its best epoch."""
+    require(
+        (folder / "config.json").is_file(), f"{folder}: is no run folder: config.json is missing"
+    )
+    config = read_json(folder / "config.json")
+    version = config.get("format_version") if isinstance(config, dict) else None
+    if version != FORMAT_VERSION:
+        known = f"this version reads {FORMAT_VERSION}"
+        raise InputError(f"{folder}: has the format version {version!r}, {known}")
+    settings = from_toml(RunSettings, folder / "run.toml")
+    vocabulary = Vocabulary.load(folder / "tokenizer.json")
+    task = build_task(settings.task, vocabulary)
+    task.load_state(config["task"])
+    kind = TransformerSettings if config["encoder"]["kind"] == "transformer" else EncoderSettings
+    encoder = build_encoder(from_dict(kind, config["encoder"]), config["vocabulary"])
+    model = Model(encoder, task.build_head(encoder))
+    weights = folder / "model.safetensors"
+    require(weights.is_file(), f"{folder}: has no weights yet: model.safetensors is missing")
+    try:
+        model.load_state_dict(read_tensors(weights))
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(f"{weights}: does not fit config.json: {reason}") from None
+    return Run(settings, vocabulary, task, model.eval())
+
+
+def append_metrics(folder: Path, line: dict[str, Any]) -> None:
+    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def forget_metrics_after(folder: Path, epochs: int) -> None:
+    """Keep the lines of the first so many epochs; those after them will be written again."""
+    path = folder / "metrics.jsonl"
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        write_text(path, "".join(line for line in lines if _epoch_of(line) <= epochs))
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "metrics.jsonl"
+    require(path.is_file(), f"{folder}: has no metrics yet: metrics.jsonl is missing")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _epoch_of(line: str) -> float:
+    try:
+        return json.loads(line).get("epoch", float("inf"))
+    except ValueError:
+        return float("inf")  # cut off in the middle
+
+
+def _environment() -> dict[str, Any]:
+    return {
+        "probformer": probformer.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+    }
+
+
+def _model_card(run: Run, results: dict[str, dict[str, float]]) -> str:
+    settings = run.settings
+    encoder = run.model.encoder
+    kind = "probabilistic transformer" if isinstance(encoder, Encoder) else "transformer"
+    lines = [
+        f"# A {kind} trained on {settings.task.kind}",
+        "",
+        f"- Data: {to_dict(settings.data)}",
+        f"- Encoder: {encoder.count_parameters():,} parameters without word embeddings;",
+        f"  vocabulary of {len(run.vocabulary):,} entries",
+        f"- Seed: {settings.seed}",
+    ]
+    for split, metrics in results.items():
+        figure = metrics[run.task.metric]
+        lines.append(f"- {split}: {run.task.metric} {figure:.4f}, loss {metrics['loss']:.4f}")
+    lines += ["", "All settings are in `run.toml`. Weights are shared under the terms of the data."]
+    return "\n".join(lines) + "\n"

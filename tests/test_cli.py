@@ -1,0 +1,171 @@
+"""The command line as a person uses it, and what it says to wrong input."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from probformer.config import RunSettings, from_toml
+from probformer.errors import InputError
+from probformer.training.commands import apply_change, parse_seeds, read_settings
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+TINY = """
+[task]
+kind = "tagging"
+column = "tag"
+
+[data]
+kind = "files"
+format = "columns"
+train = "train.tsv"
+dev = "dev.tsv"
+test = "dev.tsv"
+
+[encoder]
+kind = "pt"
+labels = 4
+channels = 1
+[encoder.potential]
+kind = "uv"
+rank = 2
+
+[training]
+epochs = 2
+batch = 2
+"""
+
+
+def probformer(*arguments, cwd, check=0, text=None):
+    command = [sys.executable, "-m", "probformer.cli", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, input=text)
+    assert done.returncode == check, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with data, a config and a trained run."""
+    path = tmp_path_factory.mktemp("cli")
+    (path / "train.tsv").write_text("a\tX\nb\tY\n\nb\tY\na\tX\n\na\tX\n")
+    (path / "dev.tsv").write_text("a\tX\nb\tY\n\na\tZ\n")
+    (path / "tiny.toml").write_text(TINY)
+    done = probformer("train", "tiny.toml", "--out", "run", cwd=path)
+    assert "epoch 2/2" in done.stdout
+    assert "test: accuracy" in done.stdout
+    assert "tags that training does not have count as wrong: 'Z' (1)" in done.stderr
+    return path
+
+
+def test_the_command_line_alone_imports_nothing_heavy():
+    code = "import sys, probformer.cli; assert not {'torch', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_evaluate_and_predict(folder):
+    done = probformer("evaluate", "run", cwd=folder)
+    assert "accuracy 0." in done.stdout
+    done = probformer("predict", "run", "a b", cwd=folder)
+    words = [pair.split("/")[0] for pair in done.stdout.split()]
+    assert words == ["a", "b"]
+    done = probformer("predict", "run", "--json", cwd=folder, text="a b\n\nb\n")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["words"] for answer in answers] == [["a", "b"], ["b"]]
+    assert {tag for answer in answers for tag in answer["tags"]} <= {"X", "Y"}
+
+
+def test_masked_words_are_filled(tmp_path):
+    changes = ["--set", "training.epochs=1", "--set", "data.size=40"]
+    probformer("train", "mlm-builtin-pt", *changes, "--out", "run", cwd=tmp_path)
+    done = probformer("predict", "run", "the <mask> sleeps .", cwd=tmp_path)
+    assert "<mask>" not in done.stdout.splitlines()[0]
+    assert "must have a <mask>" in probformer("predict", "run", "a b", cwd=tmp_path, check=2).stderr
+
+
+def test_describe(folder):
+    done = probformer("data", "describe", "tiny.toml", cwd=folder)
+    assert "train: 3 sentences, 5 words (0 unknown), longest 2" in done.stdout
+    assert "tag: 2 values, most frequent 'X'" in done.stdout
+    assert "vocabulary: 4 entries" in done.stdout
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_seeds(folder, parallel):
+    out = f"seeds-{parallel}"
+    done = probformer(
+        "train", "tiny.toml", "--seeds", "0..1", "--parallel", parallel, "--out", out, cwd=folder
+    )
+    assert "(2 seeds)" in done.stdout
+    assert " ± " in done.stdout
+    assert (folder / out / "seed-1" / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["train", "nothing"],
+            "nothing: is no file and no config that comes along (mlm-builtin-pt",
+        ),
+        (["train", "tiny.toml", "--out", "run"], "run: holds a run already; resume it, or choose"),
+        (
+            ["train", "tiny.toml", "--set", "training.epoch=1"],
+            "unknown setting training.epoch (did",
+        ),
+        (["train", "tiny.toml", "--set", "training.epochs=0"], "training.epochs must be a whole"),
+        (["train", "tiny.toml", "--set", "epochs"], "--set must be like training.epochs=3"),
+        (["train", "tiny.toml", "--set", "task.column=pos"], "task.column must be a column of the"),
+        (["train", "tiny.toml", "--set", "data.train=no.tsv"], "no.tsv"),
+        (["train", "tiny.toml", "--seeds", "x"], "seeds must be like 0..4 or 0,3,7, got 'x'"),
+        (["train", "tiny.toml", "--out", "new", "--resume"], "new: has nothing to resume"),
+        (["evaluate", "nowhere"], "nowhere: is no run folder: config.json is missing"),
+        (["evaluate", "run", "--split", "gen"], "split must be one of train, dev, test, got 'gen'"),
+        (["predict", "run", "--file", "no.txt"], "no.txt: cannot be read"),
+        (["predict", "run", "a", "--file", "no.txt"], "give sentences or --file, not both"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_status_2(folder, arguments, message):
+    done = probformer(*arguments, cwd=folder, check=2)
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_bad_line_is_named_or_skipped(folder):
+    (folder / "bad.tsv").write_text("a\tX\nb\n\nb\tY\n")
+    change = ["--set", "data.train=bad.tsv", "--out", "skipping"]
+    done = probformer("train", "tiny.toml", *change, cwd=folder, check=2)
+    assert "bad.tsv:2: " in done.stderr
+    done = probformer(
+        "train", "tiny.toml", *change, "--set", "data.skip_bad_lines=true", cwd=folder
+    )
+    assert "left out 1 sentences with bad lines: line 2" in done.stderr
+
+
+def test_a_run_of_another_format_is_refused(folder, tmp_path):
+    config = json.loads((folder / "run/config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "format_version": 99}))
+    done = probformer("evaluate", tmp_path, cwd=folder, check=2)
+    assert "has the format version 99, this version reads 1" in done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_config_is_valid(path):
+    settings = from_toml(RunSettings, path)
+    task, _, rest = path.stem.partition("-")
+    assert settings.task.kind == task
+    assert settings.encoder.kind == rest.rpartition("-")[2]
+
+
+def test_changes_are_typed():
+    settings = read_settings("mlm-builtin-pt", ["training.epochs=3", "encoder.dropout=0.5"])
+    assert (settings.training.epochs, settings.encoder.dropout) == (3, 0.5)
+    values = {}
+    apply_change(values, "data.folder=some/where")
+    assert values == {"data": {"folder": "some/where"}}
+    assert parse_seeds("0..2") == [0, 1, 2]
+    assert parse_seeds("4,1") == [4, 1]
+    with pytest.raises(InputError):
+        parse_seeds("3..1")

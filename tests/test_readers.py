@@ -1,0 +1,419 @@
+"""Files become sentences, one at a time, and every bad line is named."""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+from itertools import islice
+from pathlib import Path
+
+import conllu
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probformer.data.readers import SentenceFile, read_columns, read_conllu, read_text
+from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.errors import InputError
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content: str | bytes, name: str = "corpus") -> Path:
+        data = content.encode() if isinstance(content, str) else content
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    return write
+
+
+def row(number, word, head="_", **fields) -> str:
+    values = [fields.get(name, "_") for name in ("lemma", "upos", "xpos", "feats")]
+    return "\t".join([str(number), word, *values, str(head), fields.get("deprel", "_"), "_", "_"])
+
+
+def block(*rows: str) -> str:
+    return "\n".join(rows) + "\n\n"
+
+
+GOOD = block(row(1, "cats", 2), row(2, "sleep", 0))
+
+
+# What is read
+
+
+def test_text_has_a_sentence_a_line(write):
+    path = write("the cat  sat\r\n\n \t \n\u00a0\non\tmats , <unk>")
+    assert list(read_text(path)) == [
+        Sentence(("the", "cat", "sat")),
+        Sentence(("on", "mats", ",", "<unk>")),
+    ]
+
+
+def test_conllu_has_words_columns_and_heads(write):
+    path = write(
+        "# sent_id = 1\n"
+        + block(
+            row("1-2", "Cats've"),
+            row(1, "Cats", 3, lemma="cat", upos="NOUN", xpos="NNS", deprel="nsubj"),
+            row(2, "'ve", 3, lemma="have", upos="AUX", xpos="VBP", deprel="aux"),
+            row("2.1", "long"),
+            row(3, "slept", 0, lemma="sleep", upos="VERB", xpos="VBN", deprel="root"),
+        )
+        + "# a comment alone\n\n\n"
+        + row(1, "_", "_")
+    )
+    first, second = read_conllu(path)
+    assert first == Sentence(
+        ("Cats", "'ve", "slept"),
+        {
+            "lemma": ("cat", "have", "sleep"),
+            "upos": ("NOUN", "AUX", "VERB"),
+            "xpos": ("NNS", "VBP", "VBN"),
+            "deprel": ("nsubj", "aux", "root"),
+        },
+        heads=(2, 2, NO_HEAD),
+    )
+    assert second.words == ("_",)
+    assert second.heads is None
+
+
+def test_one_head_unknown_means_no_heads(write):
+    (sentence,) = read_conllu(write(block(row(1, "a", 2), row(2, "b", "_"))))
+    assert sentence.heads is None
+
+
+def test_columns_are_separated_by_tabs_or_else_by_spaces(write):
+    path = write("New York\tx\tB-LOC\nis  VBZ   O\n\n\nhere\t\tO\n")
+    assert list(read_columns(path, ["word", "_", "entity"])) == [
+        Sentence(("New York", "is"), {"entity": ("B-LOC", "O")}),
+        Sentence(("here",), {"entity": ("O",)}),
+    ]
+
+
+def test_the_word_may_be_any_column(write):
+    (sentence,) = read_columns(write("DT the\n"), ("pos", "word"))
+    assert sentence == Sentence(("the",), {"pos": ("DT",)})
+
+
+def test_a_number_sign_starts_a_comment_or_is_a_word(write):
+    path = write("# sentence\n# # O\n# 5 O\na b O\n\n# only\n\n")
+    (sentence,) = read_columns(path, ["word", "pos", "entity"])
+    assert sentence.words == ("#", "#", "a")
+    with pytest.raises(InputError, match="corpus:2: 2 fields, expected 3"):
+        list(read_columns(write("a b O\n# late\n"), ["word", "pos", "entity"]))
+
+
+def test_document_starts_are_dropped_on_request(write):
+    path = write("-DOCSTART- -X- O\n\nEU NNP B\n-DOCSTART- O\nPeter NNP B\n")
+    names = ["word", "pos", "entity"]
+    kept = [s.words for s in read_columns(path, names, drop_docstart=True)]
+    assert kept == [("EU",), ("Peter",)]
+    path = write("-DOCSTART- -X- O\n\nEU NNP B\n")
+    assert [s.words for s in read_columns(path, names)] == [("-DOCSTART-",), ("EU",)]
+
+
+def test_a_byte_order_mark_is_no_letter(write):
+    assert next(iter(read_text(write("\ufeffthe cat")))).words == ("the", "cat")
+
+
+@pytest.mark.parametrize("name", ["corpus.conllu", "corpus.conllu.gz"])
+def test_a_file_can_be_read_again(write, name):
+    sentences = read_conllu(write(GOOD * 3, name))
+    assert len(list(sentences)) == 3
+    assert len(list(sentences)) == 3
+    pairs = zip(sentences, sentences, strict=True)  # two passes at once
+    assert all(a == b for a, b in pairs)
+
+
+WORD = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r"), min_size=1, max_size=5
+)
+PLAIN_WORD = st.text(  # the other reader treats some white space as ends of lines
+    st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5
+).filter(lambda word: not any(letter.isspace() for letter in word))
+
+
+@st.composite
+def trees(draw, word=WORD):
+    size = draw(st.integers(1, 6))
+    words = st.lists(word, min_size=size, max_size=size).map(tuple)
+    heads = [
+        draw(st.sampled_from([h for h in range(-1, size) if h != position]))
+        for position in range(size)
+    ]
+    columns = {name: draw(words) for name in ("lemma", "upos", "xpos", "deprel")}
+    return Sentence(draw(words), columns, tuple(heads))
+
+
+@st.composite
+def as_conllu(draw, sentence: Sentence) -> str:
+    """The sentence as a file has it, with things around the words that a reader must skip."""
+    lines = [f"# {text}" for text in draw(st.lists(st.sampled_from(["x = 1", "text = a\tb", "#"])))]
+    assert sentence.heads is not None
+    for position, word in enumerate(sentence.words):
+        number = position + 1
+        if number < len(sentence) and draw(st.booleans()):
+            lines.append(row(f"{number}-{number + 1}", "both"))
+        fields = {name: values[position] for name, values in sentence.columns.items()}
+        lines.append(row(number, word, sentence.heads[position] + 1, **fields))
+        if draw(st.booleans()):
+            lines.append(row(f"{number}.1", "silent"))
+    return "\n".join(lines) + "\n" * draw(st.integers(2, 3))
+
+
+def in_a_file(text: str):
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "trees.conllu"
+    path.write_bytes(text.encode())
+    return folder, path
+
+
+@given(st.data(), st.lists(trees(), min_size=1, max_size=4))
+def test_conllu_comes_back_as_written(data, sentences):
+    folder, path = in_a_file("".join(data.draw(as_conllu(s)) for s in sentences))
+    with folder:
+        assert list(read_conllu(path)) == sentences
+
+
+@given(st.data(), st.lists(trees(PLAIN_WORD), min_size=1, max_size=4))
+def test_conllu_is_read_as_the_conllu_package_reads_it(data, sentences):
+    text = "".join(data.draw(as_conllu(s)) for s in sentences)
+    folder, path = in_a_file(text)
+    with folder:
+        ours = list(read_conllu(path))
+    theirs = [tokens.filter(id=lambda i: isinstance(i, int)) for tokens in conllu.parse(text)]
+    assert [s.words for s in ours] == [tuple(t["form"] for t in tokens) for tokens in theirs]
+    assert [s.heads for s in ours] == [tuple(t["head"] - 1 for t in tokens) for tokens in theirs]
+    for name in ("lemma", "deprel", "upos", "xpos"):
+        read = [[value for value in s.columns[name] if value != "_"] for s in ours]
+        wanted = [[t[name] for t in tokens if t[name] not in (None, "_")] for tokens in theirs]
+        assert read == wanted
+
+
+@given(st.lists(st.lists(st.tuples(PLAIN_WORD, PLAIN_WORD), min_size=1), min_size=1))
+def test_columns_come_back_as_written(sentences):
+    for separator in ("\t", " "):
+        lines = "\n".join("".join(f"{w}{separator}{t}\n" for w, t in s) for s in sentences)
+        folder, path = in_a_file(lines)
+        with folder:
+            read = [
+                list(zip(s.words, s.columns["tag"], strict=True))
+                for s in read_columns(path, ["word", "tag"])
+            ]
+        assert read == sentences
+
+
+# Bad input
+
+
+CONLLU_MISTAKES = {
+    "7: 9 tab-separated fields, expected 10": block(row(1, "a").rsplit("\t", 1)[0]),
+    "7: 11 tab-separated fields, expected 10": block(row(1, "a") + "\t_"),
+    "7: 1 tab-separated fields, expected 10": block(row(1, "a").replace("\t", " ")),
+    "7: the word's id is '2', expected 1": block(row(2, "a")),
+    "8: the word's id is '1', expected 2": block(row(1, "a"), row(1, "b")),
+    "8: the word's id is '3', expected 2": block(row(1, "a"), row(3, "b"), row(2, "c")),
+    "7: the word's id is 'x', expected 1": block(row("x", "a")),
+    "7: the word is empty, expected a text": block(row(1, "")),
+    "8: the head is 'x', expected a number from 0 to 2, or '_'": block(
+        row(1, "a", 0), row(2, "b", "x")
+    ),
+    "7: the head is '3', expected a number from 0 to 2, or '_'": block(
+        row(1, "a", 3), row(2, "b", "_")
+    ),
+    "7: the head is '-1', expected a number from 0 to 1, or '_'": block(row(1, "a", -1)),
+    "7: the head is '²', expected a number from 0 to 1, or '_'": block(row(1, "a", "²")),
+    "7: the head is '', expected a number from 0 to 1, or '_'": block(row(1, "a", "")),
+    "7: the head is 1, the word itself, expected another word": block(row(1, "a", 1)),
+    "7: byte 3 of the line is not UTF-8, expected UTF-8 text": b"1\t\xc3\xff\n\n",
+}
+
+
+@pytest.mark.parametrize("mistake", CONLLU_MISTAKES)
+def test_a_mistake_in_conllu_is_named_or_skipped(write, mistake):
+    bad = CONLLU_MISTAKES[mistake]
+    bad = bad if isinstance(bad, bytes) else bad.encode()
+    path = write(GOOD.encode() * 2 + bad + GOOD.encode())
+    strict = iter(read_conllu(path))
+    assert len(list(islice(strict, 2))) == 2
+    with pytest.raises(InputError) as error:
+        next(strict)
+    assert str(error.value) == f"{path}:{mistake}"
+
+    lenient = read_conllu(path, skip_bad_lines=True)
+    assert [s.words for s in lenient] == [("cats", "sleep")] * 3
+    line, reason = mistake.split(": ", 1)
+    assert lenient.report.skipped == 1
+    assert lenient.report.problems == [(int(line), reason)]
+
+
+def test_a_head_with_thousands_of_digits_is_one_more_bad_head(write):
+    with pytest.raises(InputError, match="expected a number from 0 to 1"):
+        list(read_conllu(write(row(1, "a", "9" * 5000))))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("a", "1 fields, expected 2: word, tag"),
+        ("a b c", "3 fields, expected 2: word, tag"),
+        ("a\tb\t", "3 fields, expected 2: word, tag"),
+        ("\tb", "the field 'word' is empty, expected a text"),
+        ("a\t", "the field 'tag' is empty, expected a text"),
+    ],
+)
+def test_a_mistake_in_columns_is_named_or_skipped(write, line, reason):
+    path = write(f"the DT\n\na b\n{line}\nc d\n\nend NN\n")
+    with pytest.raises(InputError) as error:
+        list(read_columns(path, ["word", "tag"]))
+    assert str(error.value) == f"{path}:4: {reason}"
+    lenient = read_columns(path, ["word", "tag"], skip_bad_lines=True)
+    assert [s.words for s in lenient] == [("the",), ("end",)]
+    assert lenient.report.problems == [(4, reason)]
+
+
+def test_text_that_is_not_utf8_is_named_or_skipped(write):
+    path = write(b"one\ncaf\xe9 here\ntwo\n")
+    reason = "byte 4 of the line is not UTF-8, expected UTF-8 text"
+    with pytest.raises(InputError, match=f":2: {reason}"):
+        list(read_text(path))
+    lenient = read_text(path, skip_bad_lines=True)
+    assert [s.words for s in lenient] == [("one",), ("two",)]
+    assert lenient.report.problems == [(2, reason)]
+
+
+def test_skipped_sentences_are_counted_anew_in_each_pass(write):
+    bad = block(row(1, "a", 7), row(2, "b", 8))  # two bad lines are one bad sentence
+    sentences = read_conllu(write((GOOD + bad) * 25), skip_bad_lines=True)
+    for _ in range(2):
+        assert len(list(sentences)) == 25
+        assert sentences.report.skipped == 25
+        assert [line for line, _ in sentences.report.problems] == [4 + 6 * i for i in range(10)]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("content", ["", "\n \n\n", "# a comment\n\n"])
+def test_a_file_without_sentences_is_refused(write, content, skip):
+    for name in ("corpus", "corpus.gz"):
+        path = write(content, name)
+        with pytest.raises(InputError) as error:
+            list(read_conllu(path, skip_bad_lines=skip))
+        assert str(error.value) == f"{path}: the file has no sentence, expected at least one"
+
+
+def test_a_file_with_bad_sentences_only_is_refused(write):
+    path = write("one\n\ntwo\n")
+    with pytest.raises(InputError) as error:
+        list(read_conllu(path, skip_bad_lines=True))
+    assert str(error.value) == (
+        f"{path}: all 2 sentences have bad lines, "
+        "the first is line 1: 1 tab-separated fields, expected 10"
+    )
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere: there is no such file$"):
+        list(read_text(tmp_path / "nowhere", skip_bad_lines=True))
+    with pytest.raises(InputError, match=r": this is a folder, expected a file$"):
+        list(read_text(str(tmp_path)))
+    with pytest.raises(InputError, match=r"the file cannot be read: .*null"):
+        list(read_text("a\0b"))
+
+
+def test_a_file_that_may_not_be_read_is_refused(write, monkeypatch):
+    path = write("a")
+    path.chmod(0)
+    if os.access(path, os.R_OK):  # for root, everything may be read
+
+        def refuse(*_):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("builtins.open", refuse)
+    with pytest.raises(InputError, match=r"the file cannot be read: .*Permission denied"):
+        list(read_text(path))
+
+
+def random_text(lines: int) -> str:
+    letters = random.Random(0)
+    return "".join(f"{letters.getrandbits(200):x} word\n" for _ in range(lines))
+
+
+def test_a_truncated_gzip_is_refused_even_where_bad_lines_are_skipped(write):
+    path = write(random_text(1000), "corpus.gz")
+    path.write_bytes(path.read_bytes()[:-2000])
+    for skip in (False, True):
+        with pytest.raises(InputError, match=r"corpus\.gz:\d+: the compressed file is truncated"):
+            list(read_text(path, skip_bad_lines=skip))
+
+
+def test_a_damaged_gzip_is_refused(write):
+    path = write(random_text(1000), "corpus.gz")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="the compressed file is"):
+        list(read_text(path))
+    path.write_bytes(b"plain text\n")
+    with pytest.raises(InputError, match=":1: the compressed file is damaged or not gzip"):
+        list(read_text(path))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"path": 3}, "path must be of kind str or PathLike, got int"),
+        ({"format": "csv"}, "format must be one of 'text', 'conllu', 'columns', got 'csv'"),
+        ({"columns": ["word"]}, "columns is only for the format 'columns', got 'text'"),
+        ({"drop_docstart": True}, "drop_docstart is only for the format 'columns', got 'text'"),
+        ({"format": "columns"}, r"columns must have one named 'word', got \(\)"),
+        ({"format": "columns", "columns": "word"}, "columns must be a sequence of names"),
+        ({"format": "columns", "columns": ["word", ""]}, "columns must be a sequence of names"),
+        ({"format": "columns", "columns": ["word", "a", "a"]}, "must have different names"),
+        ({"format": "columns", "columns": ["_", "tag"]}, "must have one named 'word'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        SentenceFile(**{"path": "corpus", **settings})
+
+
+# Streaming
+
+
+def test_the_first_sentence_is_there_before_the_end_of_the_file_is_touched(write):
+    """The end is missing, which a reader of the whole file would notice."""
+    path = write(random_text(20_000), "corpus.gz")
+    path.write_bytes(path.read_bytes()[:-10])
+    assert next(iter(read_text(path))).words[1] == "word"
+
+
+def test_a_mistake_is_found_before_the_sentence_ends(write):
+    """A file of the wrong format is one long sentence; it is not collected to be refused."""
+    path = write(random_text(20_000), "corpus.gz")
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(InputError, match=":1: 1 tab-separated fields"):
+        next(iter(read_conllu(path)))
+
+
+def test_memory_does_not_grow_with_the_file(write):
+    path = write(GOOD * 10_000, "corpus.gz")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in read_conllu(path)) == 10_000
+        assert tracemalloc.get_traced_memory()[1] < 300_000 < len(GOOD) * 10_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_reading_and_counting_words_does_not_import_torch():
+    code = """
+import sys
+import probformer.data.readers, probformer.data.vocabulary
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

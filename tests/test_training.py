@@ -1,0 +1,315 @@
+"""Training: the published protocol, resuming, learning, starting from another run."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+
+from probformer.config import RunSettings, from_dict
+from probformer.data.batches import evaluation_batches, training_batches
+from probformer.data.corpus import load_corpus
+from probformer.data.encoded import EncodedSplit
+from probformer.data.randomness import derive_seed, uniform
+from probformer.data.sentence import Sentence
+from probformer.data.vocabulary import Vocabulary
+from probformer.errors import InputError
+from probformer.tasks import build_task
+from probformer.tasks.task import IGNORE, UNSEEN, gold_head_loss
+from probformer.training.commands import train_one
+from probformer.training.evaluation import evaluate
+from probformer.training.quickstart import frequent_tag_accuracy, unigram_perplexity
+from probformer.training.report import LineReporter
+from probformer.training.run_folder import load_run, read_metrics
+from probformer.training.start import prepare
+
+PT = {
+    "kind": "pt",
+    "labels": 16,
+    "channels": 2,
+    "potential": {"kind": "uv", "rank": 4, "gamma": 1},
+    "inference": {"iterations": 2},
+}
+LARGER = {**PT, "labels": 32, "potential": {"kind": "uv", "rank": 8, "gamma": 2}}
+TRANSFORMER = {"kind": "transformer", "width": 16, "layers": 1, "heads": 2, "head_width": 8}
+TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
+
+
+def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings:
+    training = {"epochs": 2, "batch": 16, "learning_rate": 1e-2, **training}
+    kinds = {"mlm": {"kind": "mlm"}, "tagging": {"kind": "tagging", "column": "xpos"}}
+    data = {"kind": "builtin", "size": size}
+    values = {"task": kinds[task], "data": data, "encoder": encoder, "training": training}
+    return from_dict(RunSettings, {**values, "seed": seed})
+
+
+def ready(given: RunSettings, folder: Path, resume=False, init=None):
+    """A training just before its first step."""
+    accelerator = Accelerator(cpu=True)
+    return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume)
+
+
+def test_the_first_steps_are_the_published_protocol(tmp_path):
+    """A plain loop: masks, chunk means whose gradients add up, penalty, clipping, coupled Adam."""
+    given = settings(chunk=5, penalty=5e-2, weight_decay=1e-2, clip=0.5)
+    training = ready(given, tmp_path)
+    task, split = training.run.task, training.splits["train"]
+    model, encoder = training.model, training.model.encoder
+    parameters = [p.detach().clone().requires_grad_() for p in model.parameters()]
+    names = [name for name, _ in model.named_parameters()]
+    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+
+    def forward(words, mask):
+        replaced = dict(zip(names, parameters, strict=True))
+        return torch.func.functional_call(model, replaced, (words, mask))[0]
+
+    def dense_norm():
+        U, V = (parameters[names.index(f"encoder.potentials.words.{x}")] for x in "UV")
+        return (U.mT @ V).norm()
+
+    order = np.arange(len(split))  # the first epoch is not shuffled
+    for step in range(3):
+        total = [torch.zeros_like(p) for p in parameters]
+        for start in range(0, 16, 5):
+            chunk = order[16 * step : 16 * step + 16][start : start + 5]
+            losses = []
+            for index in chunk:
+                ids = split.fields["words"][split.offsets[index] : split.offsets[index + 1]]
+                words = torch.tensor(np.array(ids), dtype=torch.long)
+                where = np.arange(split.offsets[index], split.offsets[index + 1])
+                masked = uniform(derive_seed(0, 2, 0), where) < 0.3
+                masked = torch.from_numpy(masked) & (words != 0)
+                inputs = words.masked_fill(masked, task.vocabulary.mask)
+                read = forward(inputs[None], torch.ones(1, len(words), dtype=torch.bool))
+                weight, bias = (parameters[names.index(f"head.{x}")] for x in ("weight", "bias"))
+                logits = read[0, masked] @ weight.T + bias
+                losses += list(-logits.log_softmax(-1)[range(len(logits)), words[masked]])
+            loss = torch.stack(losses).mean() + 5e-2 * dense_norm()
+            for sum_, gradient in zip(total, torch.autograd.grad(loss, parameters), strict=True):
+                sum_ += gradient
+        norm = torch.stack([g.norm() for g in total]).norm()
+        scale = min(1.0, 0.5 / (norm.item() + 1e-6))
+        for p, g, (first, second) in zip(parameters, total, moments, strict=True):
+            g = g * scale + 1e-2 * p.detach()  # coupled weight decay
+            first.mul_(0.9).add_(g, alpha=0.1)
+            second.mul_(0.999).addcmul_(g, g, value=0.001)
+            corrected = first / (1 - 0.9 ** (step + 1))
+            root = (second / (1 - 0.999 ** (step + 1))).sqrt() + 1e-9
+            p.data -= 1e-2 * corrected / root
+        training._update(order[16 * step : 16 * step + 16])
+        training.progress.step += 1
+        for name, ours, theirs in zip(names, model.parameters(), parameters, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6, msg=name)
+    assert encoder.training
+
+
+@pytest.mark.parametrize("task", ["mlm", "tagging"])
+@pytest.mark.parametrize("encoder", [PT, TRANSFORMER], ids=["pt", "transformer"])
+def test_a_run_folder_is_whole_and_loads(task, encoder, tmp_path):
+    results = train_one(settings(task, encoder), tmp_path)
+    names = {"config.json", "model.safetensors", "tokenizer.json", "run.toml", "metrics.jsonl"}
+    assert {path.name for path in tmp_path.iterdir()} == names | {
+        "environment.json",
+        "README.md",
+        "state",
+    }
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert (config["model_type"], config["format_version"]) == ("probformer", 1)
+    lines = read_metrics(tmp_path)
+    assert [line.get("epoch") for line in lines] == [1, 2, None]
+    assert lines[-1]["final"] == results
+    run = load_run(tmp_path)
+    assert run.settings == settings(task, encoder)
+    dev = min(lines[:2], key=lambda line: (-line["dev"]["score"], line["dev"]["loss"]))["dev"]
+    assert results["dev"]["loss"] == pytest.approx(dev["loss"], rel=1e-6)
+
+
+@pytest.mark.parametrize("task", ["mlm", "tagging"])
+def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, tmp_path, monkeypatch):
+    """Stopped after each of several batches, in a new object each time, as a new process would."""
+    given = settings(task, {**PT, "dropout": 0.2}, epochs=3, checkpoint_minutes=0.0)
+    train_one(given, tmp_path / "whole")
+    stops = iter([1, 3, 2, 4, 1, 5])
+    folder, resume = tmp_path / "stopped", False
+    for stop in stops:
+        training = ready(given, folder, resume)
+        updates = []
+
+        def update(indices, training=training, updates=updates, stop=stop):
+            if len(updates) == stop:
+                raise KeyboardInterrupt
+            updates.append(None)
+            type(training)._update(training, indices)
+
+        monkeypatch.setattr(training, "_update", update)
+        try:
+            training.train()
+            break
+        except KeyboardInterrupt:
+            resume = (folder / "state").exists()
+            if not resume:
+                shutil.rmtree(folder)
+    ready(given, folder, resume=True).train()
+    assert_same_runs(tmp_path / "whole", folder)
+
+
+def assert_same_runs(first: Path, second: Path):
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+    for name in ("config.json", "tokenizer.json", "run.toml", "README.md"):
+        assert (first / name).read_text() == (second / name).read_text()
+    lines = [read_metrics(folder) for folder in (first, second)]
+    for run in lines:
+        for line in run:
+            line.pop("seconds", None)
+    assert lines[0] == lines[1]
+
+
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, capsys):
+    given = settings(epochs=3)
+    train_one(given, tmp_path / "whole")
+    shutil.copytree(tmp_path / "whole", tmp_path / "damaged")
+    last = sorted((tmp_path / "damaged/state").iterdir())[-1]
+    weights = last / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-20])
+    training = ready(given, tmp_path / "damaged", resume=True)
+    assert training.progress.epoch == 2
+    assert "the checkpoint is damaged; going back to the one before" in capsys.readouterr().err
+    training.train()
+    assert_same_runs(tmp_path / "whole", tmp_path / "damaged")
+
+
+def test_masked_language_models_learn(tmp_path):
+    """Below 60 % of the unigram's perplexity, on a corpus of 1,000 sentences."""
+    given = settings(encoder=LARGER, size=1000, epochs=8)
+    results = train_one(given, tmp_path)
+    assert results["test"]["perplexity"] < 0.6 * unigram_perplexity(tmp_path, given)
+
+
+def test_taggers_learn(tmp_path):
+    """At least a third fewer errors than the most frequent tag of each word."""
+    given = settings("tagging", size=600, epochs=8)
+    results = train_one(given, tmp_path)
+    assert 1 - results["test"]["accuracy"] < 2 / 3 * (1 - frequent_tag_accuracy(given))
+
+
+def test_starting_from_another_run_is_ahead_of_scratch(tmp_path, capsys):
+    """A tagger with little data, after masked language modelling on more of it."""
+    train_one(settings(encoder=LARGER, size=1000, epochs=8), tmp_path / "mlm")
+    tagger = settings("tagging", LARGER, size=100, epochs=4)
+    scratch = train_one(tagger, tmp_path / "scratch")
+    tuned = train_one(tagger, tmp_path / "tuned", init=tmp_path / "mlm")
+    assert tuned["dev"]["loss"] < scratch["dev"]["loss"]
+    assert "words matched" in capsys.readouterr().out
+
+
+def test_gold_heads_are_learned(tmp_path):
+    heads = {"channel": 1, "weight": 1.0}
+    given = settings("tagging", size=300, epochs=4, gold_heads=heads)
+    training = ready(given, tmp_path)
+    batch = training.run.task.evaluation_batch(training.splits["dev"], range(30))
+
+    def loss(channel):
+        with torch.no_grad():
+            _, posterior = training.model.eval()(batch.words, batch.mask)
+        return gold_head_loss(posterior, batch.heads, channel).item()
+
+    before = loss(1)
+    training.train()
+    assert loss(1) < 0.6 * before
+    assert loss(0) > loss(1)
+
+
+def test_evaluation_masks_are_the_authors():
+    """Random(313), a draw a word in corpus order, for unknown words too; never <unk>."""
+    sentences = [["a", "b", "c"], ["d", "a"], ["b", "zzz", "a", "c"]] * 20
+    vocabulary = Vocabulary.from_sentences([["a", "b", "c", "d"]])
+    task = build_task(settings().task, vocabulary)
+    split = task.encode(Sentence(tuple(words)) for words in sentences)
+    batch = task.evaluation_batch(split, range(len(split)))
+    stream = random.Random(313)
+    for b, words in enumerate(sentences):
+        for i, word in enumerate(words):
+            masked = stream.random() < 0.3 and word != "zzz"
+            assert (batch.words[b, i] == vocabulary.mask).item() == masked
+            expected = vocabulary.id_of(word) if masked else IGNORE
+            assert batch.targets[b, i] == expected
+
+
+def test_training_masks_change_with_the_epoch():
+    vocabulary = Vocabulary.from_sentences([["a", "b"]])
+    task = build_task(settings().task, vocabulary)
+    split = task.encode([Sentence(("a", "b") * 500)])
+    first, again, other = (
+        task.training_batch(split, [0], epoch, 0).targets != IGNORE for epoch in (0, 0, 1)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert first.float().mean().item() == pytest.approx(0.3, abs=0.05)
+
+
+def test_a_tag_that_training_does_not_know_is_wrong():
+    vocabulary = Vocabulary.from_sentences([["a", "b"]])
+    task = build_task(settings("tagging").task, vocabulary)
+    task.learn_classes([Sentence(("a", "b"), {"xpos": ("X", "Y")})])
+    split = task.encode([Sentence(("a", "b"), {"xpos": ("X", "NEW")})])
+    assert task.evaluation_batch(split, [0]).targets.tolist() == [[0, UNSEEN]]
+    assert task.warnings() == ["tags that training does not have count as wrong: 'NEW' (1)"]
+    assert task.warnings() == []
+
+
+def test_subwords_are_tagged_at_their_first_piece():
+    vocabulary = Vocabulary.from_subwords([["walking", "walk"]] * 5, 260)
+    task = build_task(settings("tagging").task, vocabulary)
+    sentence = Sentence(("walking", "walk"), {"xpos": ("X", "Y")})
+    task.learn_classes([sentence])
+    ids, word_of = vocabulary.encode(sentence.words)
+    targets = task.targets_of(sentence, word_of)
+    assert len(targets) == len(ids) > 2
+    assert [t for t in targets if t != IGNORE] == [0, 1]
+    assert targets[word_of.index(1)] == 1
+
+
+def test_encoded_splits_and_batches():
+    rows = [{"words": [1, 2, 3]}, {"words": [4]}, {"words": [5, 6]}]
+    split = EncodedSplit(rows)
+    padded = split.gather([2, 0])
+    assert padded.fields["words"].tolist() == [[5, 6, 0], [1, 2, 3]]
+    assert padded.mask.tolist() == [[True, True, False], [True] * 3]
+    lengths = np.array([3, 9, 1, 4, 4, 20])
+    first = training_batches(lengths, 4, 0, 0, by_length=False)
+    assert [b.tolist() for b in first] == [[0, 1, 2, 3], [4, 5]]
+    for epoch in (1, 2):
+        batches = training_batches(lengths, 4, epoch, 0, by_length=epoch == 2)
+        assert sorted(np.concatenate(batches).tolist()) == [*range(6)]
+    batches = evaluation_batches(lengths, tokens=12)
+    assert sorted(np.concatenate(batches).tolist()) == [*range(6)]
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * lengths[batch].max() <= 12
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_path):
+    training = ready(settings(), tmp_path)
+    training._saved = 0.0
+    training._epoch()
+    training._judge()
+    before = sorted((tmp_path / "state").iterdir())
+    training.model.head.bias.data.fill_(float("nan"))
+    with pytest.raises(InputError, match="the loss is nan in epoch 2, batch 1"):
+        training._epoch()
+    assert sorted((tmp_path / "state").iterdir()) == before
+
+
+def test_a_run_of_the_first_format_still_loads():
+    """Written once by the first version that could, and never again."""
+    folder = Path(__file__).parent / "fixtures/run-v1"
+    run = load_run(folder)
+    final = read_metrics(folder)[-1]["final"]["test"]
+    corpus = load_corpus(run.settings.data, Path("."))
+    split = run.task.encode(corpus["test"])
+    metrics = evaluate(run.model, run.task, split, Accelerator(cpu=True))
+    assert metrics["loss"] == pytest.approx(final["loss"], rel=1e-4)
+    assert metrics["accuracy"] == pytest.approx(final["accuracy"], abs=0.01)
