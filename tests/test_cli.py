@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from probformer.cli import _guarded
 from probformer.config import RunSettings, from_toml
 from probformer.errors import InputError
 from probformer.training.commands import apply_change, parse_seeds, read_settings
@@ -169,3 +170,21 @@ def test_changes_are_typed():
     assert parse_seeds("4,1") == [4, 1]
     with pytest.raises(InputError):
         parse_seeds("3..1")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (RuntimeError("CUDA out of memory. Tried"), "out of memory: a smaller training.chunk"),
+        (OSError(28, "No space left on device", "runs/x"), "runs/x: No space left on device"),
+        (InputError("what is wrong"), "error: what is wrong"),
+    ],
+)
+def test_what_a_user_can_mend_is_no_traceback(error, message, capsys):
+    def command():
+        raise error
+
+    with pytest.raises(SystemExit) as stop:
+        _guarded(command)
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err

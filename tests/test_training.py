@@ -1,5 +1,6 @@
 """Training: the published protocol, resuming, learning, starting from another run."""
 
+import errno
 import json
 import random
 import shutil
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from probformer.config import RunSettings, from_dict
+from probformer.config import CosineSchedule, PlateauSchedule, RunSettings, from_dict
 from probformer.data.batches import evaluation_batches, training_batches
 from probformer.data.corpus import load_corpus
 from probformer.data.encoded import EncodedSplit
@@ -25,6 +27,7 @@ from probformer.training.evaluation import evaluate
 from probformer.training.quickstart import frequent_tag_accuracy, unigram_perplexity
 from probformer.training.report import LineReporter
 from probformer.training.run_folder import load_run, read_metrics
+from probformer.training.schedule import build_schedule
 from probformer.training.start import prepare
 
 PT = {
@@ -313,3 +316,53 @@ def test_a_run_of_the_first_format_still_loads():
     metrics = evaluate(run.model, run.task, split, Accelerator(cpu=True))
     assert metrics["loss"] == pytest.approx(final["loss"], rel=1e-4)
     assert metrics["accuracy"] == pytest.approx(final["accuracy"], abs=0.01)
+
+
+def test_curves_for_tensorboard(tmp_path):
+    train_one(settings(tensorboard=True), tmp_path)
+    (events,) = (tmp_path / "tensorboard").iterdir()
+    accumulator = EventAccumulator(str(events))
+    accumulator.Reload()
+    losses = [event.value for event in accumulator.Scalars("train/loss")]
+    expected = [line["train_loss"] for line in read_metrics(tmp_path)[:2]]
+    assert losses == pytest.approx(expected, rel=1e-5)
+
+
+def test_bfloat16_by_length_and_cosine(tmp_path):
+    given = settings(
+        size=200, epochs=3, precision="bf16", by_length=True, schedule={"kind": "cosine"}
+    )
+    train_one(given, tmp_path)
+    losses = [line["train_loss"] for line in read_metrics(tmp_path)[:3]]
+    assert losses[2] < losses[0]
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    training = ready(settings(), tmp_path)
+    training._saved = 0.0
+    training._epoch()
+    training._judge()
+    before = {path: path.read_bytes() for path in (tmp_path / "state").rglob("*.safetensors")}
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "disk")
+
+    monkeypatch.setattr("probformer.training.files.save_file", full)
+    with pytest.raises(OSError, match="No space left"):
+        training._save()
+    after = {path: path.read_bytes() for path in before}
+    assert after == before
+    monkeypatch.undo()
+    assert ready(settings(), tmp_path, resume=True).progress.epoch == 1
+
+
+def test_schedules():
+    plateau = build_schedule(PlateauSchedule(patience=1), 1.0, 10)
+    for score, loss, rate in [(0.5, 1.0, 1), (0.5, 0.9, 1), (0.5, 0.9, 1), (0.4, 0.1, 0.5)]:
+        plateau.epoch_ended({"score": score, "loss": loss})
+        assert plateau.rate(0) == rate
+    again = build_schedule(PlateauSchedule(patience=1), 1.0, 10)
+    again.load_state(json.loads(json.dumps(plateau.state())))
+    assert again.state() == plateau.state()
+    cosine = build_schedule(CosineSchedule(warm_up=0.2), 1.0, 10)
+    assert [round(cosine.rate(step), 3) for step in (0, 1, 2, 6, 10)] == [0.5, 1.0, 1.0, 0.5, 0.0]

@@ -145,6 +145,8 @@ class TrainingSettings(Settings):
     gold_heads: GoldHeads | None = None
     checkpoint_minutes: float = 5.0
     """A checkpoint at the end of each epoch, and within one after so many minutes."""
+    tensorboard: bool = False
+    """Write curves for TensorBoard into the run folder too; needs the package tensorboard."""
 
     def check(self) -> None:
         require_whole("epochs", self.epochs)

@@ -76,8 +76,7 @@ def train_one(
     resume: bool = False,
     name: str = "",
 ) -> Results:
-    precision = "bf16" if settings.training.precision == "bf16" else "no"
-    accelerator = Accelerator(mixed_precision=precision)
+    accelerator = Accelerator()
     reporter = build_reporter(accelerator.is_main_process, name)
     try:
         training = prepare(settings, folder, data, reporter, accelerator, init, resume)

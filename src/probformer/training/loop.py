@@ -24,6 +24,7 @@ from probformer.encoder import Encoder
 from probformer.errors import InputError
 from probformer.tasks.task import gold_head_loss
 from probformer.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+from probformer.training.curves import write_curves
 from probformer.training.evaluation import evaluate
 from probformer.training.processes import sum_over_processes
 from probformer.training.report import Reporter
@@ -32,6 +33,7 @@ from probformer.training.run_folder import (
     append_metrics,
     forget_metrics_after,
     load_run,
+    read_metrics,
     write_model_card,
     write_weights,
 )
@@ -142,7 +144,8 @@ class Training:
         batch = task.training_batch(
             self.splits["train"], indices, self.progress.epoch, self.settings.seed
         ).to(self.accelerator.device)
-        with self.accelerator.autocast():
+        half = training.precision == "bf16"
+        with torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=half):
             read, posterior = self.model(batch.words, batch.mask)
             loss = task.loss(self.model, read, batch)
         if training.penalty and isinstance(self.model.encoder, Encoder):
@@ -184,6 +187,8 @@ class Training:
         speed = len(self.splits["train"]) / max(progress.seconds, 1e-9)
         if self.accelerator.is_main_process:
             append_metrics(self.folder, line)
+            if self.training.tensorboard:
+                write_curves(self.folder / "tensorboard", read_metrics(self.folder))
         self.reporter.epoch_done(line, self.run.task.metric, speed, self.training.epochs)
         progress.epoch, progress.batch, progress.loss, progress.chunks = (
             progress.epoch + 1,

@@ -51,13 +51,14 @@ class BarReporter(LineReporter):
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[loss]}"),
+            TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
         )
         self.bar = Bar(*columns, console=Console(), transient=True)
-        self.task = self.bar.add_task("", total=None, loss="")
+        self.task = self.bar.add_task("", total=None, figures="")
         self.bar.start()
         self.shown = 0.0
+        self.dev = ""
 
     def say(self, text: str) -> None:
         self.bar.console.print(f"{self.prefix}{text}", highlight=False, markup=False)
@@ -71,8 +72,17 @@ class BarReporter(LineReporter):
             description=f"epoch {progress.epoch + 1}/{epochs}",
             total=epochs * batches,
             completed=progress.epoch * batches + progress.batch,
-            loss=f"loss {progress.loss / max(progress.chunks, 1):.4f}",
+            figures=self._figures(progress),
         )
+
+    def _figures(self, progress: Progress) -> str:
+        loss = progress.loss / max(progress.chunks, 1)
+        speed = progress.batch / max(progress.seconds, 1e-9)
+        return f"loss {loss:.4f}  {self.dev}{speed:.1f} batches/s  left"
+
+    def epoch_done(self, line: dict[str, Any], metric: str, speed: float, epochs: int) -> None:
+        super().epoch_done(line, metric, speed, epochs)
+        self.dev = f"dev {metric} {line['dev'][metric]:.4f}  "
 
     def close(self) -> None:
         self.bar.stop()

@@ -1,0 +1,28 @@
+"""Curves for TensorBoard, for those who want them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from probformer.errors import InputError
+
+
+def write_curves(folder: Path, lines: list[dict[str, Any]]) -> None:
+    """The epochs of `metrics.jsonl` as TensorBoard events, written anew."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError(
+            "training.tensorboard needs the package tensorboard: pip install 'probformer[track]'"
+        ) from None
+    for old in folder.glob("events.out.tfevents.*"):
+        old.unlink()
+    with SummaryWriter(str(folder)) as writer:
+        for line in lines:
+            if "epoch" not in line:
+                continue
+            writer.add_scalar("train/loss", line["train_loss"], line["epoch"])
+            writer.add_scalar("learning_rate", line["learning_rate"], line["epoch"])
+            for name, value in line["dev"].items():
+                writer.add_scalar(f"dev/{name}", value, line["epoch"])
