@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -55,7 +56,10 @@ def train_seeds(
         command += [part for change in changed for part in ("--set", change)]
         command += ["--init", str(init)] if init else []
         command += ["--resume"] if resume else []
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        # Threads of one run that wait for those of another make both many times slower.
+        threads = max(1, (os.cpu_count() or 1) // parallel)
+        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
         return read_metrics(folders[seed])[-1]["final"]
 
     with ThreadPoolExecutor(parallel) as pool:
