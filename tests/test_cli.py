@@ -188,3 +188,27 @@ def test_what_a_user_can_mend_is_no_traceback(error, message, capsys):
         _guarded(command)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_the_configs_for_data_of_ones_own(tmp_path):
+    """As the README has it: text, then a tagger that starts from it."""
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.txt").write_text("the dog sleeps\nthe cat eats\nthe dog eats\n" * 3)
+        word = "{0}\t{1}\t_\t{2}\t_\t_\t{3}\t_\t_\t_\n".format
+        rows = word(1, "the", "DET", 2) + word(2, "dog", "NOUN", 3) + word(3, "eats", "VERB", 0)
+        (tmp_path / f"{split}.conllu").write_text((rows + "\n") * 4)
+    short = ["--set", "training.epochs=1"]
+    probformer("train", "mlm-text-pt", "--data", ".", "--out", "mine", *short, cwd=tmp_path)
+    done = probformer("predict", "mine", "the <mask> eats", cwd=tmp_path)
+    assert done.stdout.split()[0] == "the"
+    tagger = ["train", "tagging-conllu-pt", "--data", ".", "--init", "mine", "--out", "tagger"]
+    assert "words matched" in probformer(*tagger, *short, cwd=tmp_path).stdout
+
+
+def test_a_sentence_longer_than_the_position_table_is_named(tmp_path):
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.txt").write_text("a b\n" + "a " * 30 + "\n")
+    transformer = ["encoder={kind='transformer', width=8, layers=1, max_length=20}"]
+    options = [part for change in transformer for part in ("--set", change)]
+    done = probformer("train", "mlm-text-pt", *options, cwd=tmp_path, check=2)
+    assert "train: sentence 2 has 30 tokens, the position table has 20 rows" in done.stderr

@@ -37,7 +37,10 @@ def read_json(path: Path) -> Any:
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     temporary = path.with_name(path.name + ".part")
-    save_file({name: t.detach().contiguous() for name, t in tensors.items()}, temporary)
+    try:
+        save_file({name: t.detach().contiguous() for name, t in tensors.items()}, temporary)
+    except safetensors.SafetensorError as error:  # a full disk, most likely
+        raise InputError(f"{path}: cannot be written, what was there is kept: {error}") from None
     os.replace(temporary, path)
 
 

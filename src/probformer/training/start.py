@@ -9,8 +9,9 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-from probformer.config import RunSettings, from_toml
+from probformer.config import RunSettings, TransformerSettings, from_toml
 from probformer.data.corpus import build_vocabulary, load_corpus
+from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import derive_seed
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
@@ -48,6 +49,7 @@ def prepare(
         splits[name] = task.encode(sentences)
         _report_split(name, sentences, task, reporter)
 
+    _check_lengths(settings, splits)
     torch.manual_seed(derive_seed(settings.seed, _INITIALISATION))
     encoder = build_encoder(settings.encoder, len(vocabulary))
     model = Model(encoder, task.build_head(encoder))
@@ -79,6 +81,17 @@ def _report_split(name: str, sentences: Iterable[Sentence], task: Task, reporter
         reporter.warn(f"{sentences.path}: left out {bad.skipped} sentences with bad lines: {first}")
     for warning in task.warnings():
         reporter.warn(f"{name}: {warning}")
+
+
+def _check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> None:
+    encoder = settings.encoder
+    if not isinstance(encoder, TransformerSettings) or encoder.positions != "learned":
+        return
+    for name, split in splits.items():
+        longest = int(split.lengths.argmax())
+        length, rows = int(split.lengths[longest]), encoder.max_length
+        table = f"the position table has {rows} rows (encoder.max_length)"
+        require(length <= rows, f"{name}: sentence {longest + 1} has {length} tokens, {table}")
 
 
 def start_from(run: Run, other: Run) -> str:
