@@ -16,7 +16,7 @@ from probformer.config import CosineSchedule, PlateauSchedule, RunSettings, from
 from probformer.data.batches import evaluation_batches, training_batches
 from probformer.data.corpus import load_corpus
 from probformer.data.encoded import EncodedSplit
-from probformer.data.randomness import derive_seed, uniform
+from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError
@@ -84,7 +84,7 @@ def test_the_first_steps_are_the_published_protocol(tmp_path):
                 ids = split.fields["words"][split.offsets[index] : split.offsets[index + 1]]
                 words = torch.tensor(np.array(ids), dtype=torch.long)
                 where = np.arange(split.offsets[index], split.offsets[index + 1])
-                masked = uniform(derive_seed(0, 2, 0), where) < 0.3
+                masked = uniform(derive_seed(0, Purpose.MASKING, 0), where) < 0.3
                 masked = torch.from_numpy(masked) & (words != 0)
                 inputs = words.masked_fill(masked, task.vocabulary.mask)
                 read = forward(inputs[None], torch.ones(1, len(words), dtype=torch.bool))

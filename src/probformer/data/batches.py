@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from probformer.data.randomness import derive_seed
+from probformer.data.randomness import Purpose, derive_seed
 
 Indices = NDArray[np.int64]
-_SHUFFLE = 1  # what a seed is derived for
 
 
 def training_batches(
@@ -19,7 +18,7 @@ def training_batches(
     By length: sentences of similar length together, batches in random order.
     """
     count = len(lengths)
-    random = np.random.default_rng(derive_seed(seed, _SHUFFLE, epoch))
+    random = np.random.default_rng(derive_seed(seed, Purpose.SHUFFLING, epoch))
     order = np.arange(count) if epoch == 0 and not by_length else random.permutation(count)
     if by_length:
         order = order[np.argsort(lengths[order], kind="stable")]

@@ -6,15 +6,29 @@ was not.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 from numpy.typing import NDArray
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def derive_seed(*keys: int) -> int:
-    """A seed for this very purpose, from the run's seed and what the purpose is."""
-    return int(np.random.SeedSequence(keys).generate_state(1, np.uint64)[0] >> np.uint64(1))
+class Purpose(IntEnum):
+    """What random numbers are for; the numbers of one purpose tell nothing of another's."""
+
+    INITIALISATION = 0
+    SHUFFLING = 1
+    MASKING = 2
+    DROPOUT = 3
+
+
+def derive_seed(seed: int, purpose: Purpose, *place: int) -> int:
+    """A seed for a purpose at a place in training, from the run's seed."""
+    return int(
+        np.random.SeedSequence([seed, purpose, *place]).generate_state(1, np.uint64)[0]
+        >> np.uint64(1)
+    )
 
 
 def uniform(seed: int, positions: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -13,14 +13,13 @@ from torch import Tensor, nn
 from probformer.baselines import Transformer
 from probformer.config import MaskedLMSettings
 from probformer.data.encoded import EncodedSplit
-from probformer.data.randomness import derive_seed, uniform
+from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.heads import Model, TiedProjection
 from probformer.tasks.task import IGNORE, Batch, Counts, Indices, Task, cross_entropy, tensors
 
-_MASKING = 2  # what a seed is derived for
 _EVALUATION_SEED = 313
 
 
@@ -69,7 +68,7 @@ class MaskedLM(Task):
 
     def training_batch(self, split: EncodedSplit, indices: Indices, epoch: int, seed: int) -> Batch:
         padded = split.gather(indices)
-        draws = uniform(derive_seed(seed, _MASKING, epoch), padded.positions)
+        draws = uniform(derive_seed(seed, Purpose.MASKING, epoch), padded.positions)
         return self._masked(padded, draws < self.rate)
 
     def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:

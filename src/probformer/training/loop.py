@@ -19,7 +19,7 @@ from torch import Tensor
 from probformer.config import RunSettings
 from probformer.data.batches import training_batches
 from probformer.data.encoded import EncodedSplit
-from probformer.data.randomness import derive_seed
+from probformer.data.randomness import Purpose, derive_seed
 from probformer.encoder import Encoder
 from probformer.errors import InputError
 from probformer.tasks.task import gold_head_loss
@@ -38,8 +38,6 @@ from probformer.training.run_folder import (
     write_weights,
 )
 from probformer.training.schedule import build_schedule
-
-_DROPOUT = 3  # what a seed is derived for
 
 
 @dataclass
@@ -122,7 +120,7 @@ class Training:
         for number, chunk in enumerate(chunks):
             if number % self.accelerator.num_processes == self.accelerator.process_index:
                 torch.manual_seed(
-                    derive_seed(self.settings.seed, _DROPOUT, self.progress.step, number)
+                    derive_seed(self.settings.seed, Purpose.DROPOUT, self.progress.step, number)
                 )
                 loss = self.chunk_loss(chunk)
                 loss.backward()

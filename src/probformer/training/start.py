@@ -12,7 +12,7 @@ from torch import nn
 from probformer.config import RunSettings, TransformerSettings, from_toml
 from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.data.encoded import EncodedSplit
-from probformer.data.randomness import derive_seed
+from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.encoder import Encoder
@@ -22,8 +22,6 @@ from probformer.tasks import Task, build_task
 from probformer.training.loop import Training
 from probformer.training.report import Reporter
 from probformer.training.run_folder import Run, build_encoder, load_run, write_description
-
-_INITIALISATION = 0  # what a seed is derived for
 
 
 def prepare(
@@ -50,7 +48,7 @@ def prepare(
         _report_split(name, sentences, task, reporter)
 
     _check_lengths(settings, splits)
-    torch.manual_seed(derive_seed(settings.seed, _INITIALISATION))
+    torch.manual_seed(derive_seed(settings.seed, Purpose.INITIALISATION))
     encoder = build_encoder(settings.encoder, len(vocabulary))
     model = Model(encoder, task.build_head(encoder))
     run = Run(settings, vocabulary, task, model)
