@@ -9,6 +9,7 @@ import probformer
 
 SOURCE = Path(probformer.__file__).parent
 TOP_DOWN = [
+    "__main__",
     "cli",
     "training",
     "tasks",

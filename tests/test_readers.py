@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -15,9 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probformer.data.readers import SentenceFile, read_columns, read_conllu, read_text
+from probformer.data.readers import SentenceFile
 from probformer.data.sentence import NO_HEAD, Sentence
 from probformer.errors import InputError
+
+read_text = partial(SentenceFile, format="text")
+read_conllu = partial(SentenceFile, format="conllu")
+
+
+def read_columns(path, columns, **settings):
+    return SentenceFile(path, "columns", columns, **settings)
 
 
 @pytest.fixture
@@ -108,13 +116,79 @@ def test_a_number_sign_starts_a_comment_or_is_a_word(write):
         list(read_columns(write("a b O\n# late\n"), ["word", "pos", "entity"]))
 
 
-def test_document_starts_are_dropped_on_request(write):
+def test_comments_name_documents(write):
+    content = "# doc = one\na\tX\n\nb\tX\n\n#doc\n# doc\n# doc = two\n#\tY\nc\tX\n"
+    sentences = list(read_columns(write(content), ["word", "tag"]))
+    assert [s.words for s in sentences] == [("a",), ("b",), ("#", "c")]
+    assert [s.document for s in sentences] == ["one", "one", "two"]
+    content = "# newdoc id = x\n" + GOOD + GOOD + "# newdoc id = y\n" + GOOD
+    assert [s.document for s in read_conllu(write(content))] == ["x", "x", "y"]
+
+
+def test_sentences_know_where_they_are_from(write):
+    path = write("# doc = one\na\tX\nb\tX\n\nc\tX\n")
+    first, second = read_columns(path, ["word", "tag"])
+    assert [first.place(0), first.place(1), second.place(0)] == [f"{path}:{n}" for n in (2, 3, 5)]
+    (sentence,) = read_text(write("\na b\n"))
+    assert sentence.place(1) == f"{path}:2"
+
+
+def test_tsv_has_a_sentence_and_its_label_a_line(write):
+    read = SentenceFile(write("a good film . \t1\n\nbad\t0\n"), "tsv", ["text", "label"])
+    assert [(s.words, s.label) for s in read] == [
+        (("a", "good", "film", "."), "1"),
+        (("bad",), "0"),
+    ]
+    read = SentenceFile(write("3 so so\n0 bad\n"), "tsv", ["label", "text"])
+    assert [(s.words, s.label) for s in read] == [(("so", "so"), "3"), (("bad",), "0")]
+    line = "A cat slept .\tcat ( x _ 1 ) AND sleep . agent ( x _ 2 , x _ 1 )\tsome_case\n"
+    (sentence,) = SentenceFile(write(line), "tsv", ["text", "logical_form", "label"])
+    assert sentence.logical_form == line.split("\t")[1]
+    assert sentence.label == "some_case"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("good\t1\nbad\n", "corpus:2: 1 field, expected 2: text, label"),
+        ("good\t1\t2\n", "corpus:1: 3 fields, expected 2: text, label"),
+        ("good\t\n", "corpus:1: the field 'label' is empty, expected a text"),
+        (" \t1\n", "corpus:1: the field 'text' is empty, expected a text"),
+    ],
+)
+def test_a_mistake_in_tsv_is_named(write, content, message):
+    with pytest.raises(InputError, match=message):
+        list(SentenceFile(write(content), "tsv", ["text", "label"]))
+
+
+TREES = "( (S (NP-SBJ (DT The) (NN cat) (-NONE- *T*-1)) (VP (VBD sat)) (. .)) )\n"
+
+
+def test_trees_are_tagged_sentences_without_traces(write):
+    path = write("\n" + TREES + "( (NP (CD 1.5)\n  (NNS Cats)) ) ( (X (-NONE- *)) )\n")
+    first, second = SentenceFile(path, "mrg")
+    assert (first.words, first.columns["xpos"]) == (
+        ("The", "cat", "sat", "."),
+        ("DT", "NN", "VBD", "."),
+    )
+    assert [first.line, second.line] == [2, 3]
+    prepared = SentenceFile(path, "mrg", prepare="bllip")
+    assert [s.words for s in prepared] == [("the", "cat", "sat"), ("N.N", "cats")]
+
+
+def test_a_mistake_in_a_tree_is_named_or_skipped(write):
+    path = write(TREES + "( (S (NN a) b) )\n" + TREES)
+    with pytest.raises(InputError, match="corpus:2: the word 'b' has no tag"):
+        list(SentenceFile(path, "mrg"))
+    lenient = SentenceFile(path, "mrg", skip_bad_lines=True)
+    assert len(list(lenient)) == 2
+    assert lenient.report.skipped == 1
+
+
+def test_document_starts_are_no_words(write):
     path = write("-DOCSTART- -X- O\n\nEU NNP B\n-DOCSTART- O\nPeter NNP B\n")
-    names = ["word", "pos", "entity"]
-    kept = [s.words for s in read_columns(path, names, drop_docstart=True)]
-    assert kept == [("EU",), ("Peter",)]
-    path = write("-DOCSTART- -X- O\n\nEU NNP B\n")
-    assert [s.words for s in read_columns(path, names)] == [("-DOCSTART-",), ("EU",)]
+    read = read_columns(path, ["word", "pos", "entity"])
+    assert [s.words for s in read] == [("EU",), ("Peter",)]
 
 
 def test_a_byte_order_mark_is_no_letter(write):
@@ -130,8 +204,10 @@ def test_a_file_can_be_read_again(write, name):
     assert all(a == b for a, b in pairs)
 
 
-WORD = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r"), min_size=1, max_size=5
+WORD = (
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\0"), max_size=5)
+    .map(lambda word: word.strip(" "))
+    .filter(str.strip)
 )
 PLAIN_WORD = st.text(  # the other reader treats some white space as ends of lines
     st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=5
@@ -142,10 +218,9 @@ PLAIN_WORD = st.text(  # the other reader treats some white space as ends of lin
 def trees(draw, word=WORD):
     size = draw(st.integers(1, 6))
     words = st.lists(word, min_size=size, max_size=size).map(tuple)
-    heads = [
-        draw(st.sampled_from([h for h in range(-1, size) if h != position]))
-        for position in range(size)
-    ]
+    heads, order = [NO_HEAD] * size, draw(st.permutations(range(size)))
+    for place, position in enumerate(order):  # each hangs from one before it, or from the root
+        heads[position] = draw(st.sampled_from([NO_HEAD, *order[:place]]))
     columns = {name: draw(words) for name in ("lemma", "upos", "xpos", "deprel")}
     return Sentence(draw(words), columns, tuple(heads))
 
@@ -214,7 +289,7 @@ def test_columns_come_back_as_written(sentences):
 CONLLU_MISTAKES = {
     "7: 9 tab-separated fields, expected 10": block(row(1, "a").rsplit("\t", 1)[0]),
     "7: 11 tab-separated fields, expected 10": block(row(1, "a") + "\t_"),
-    "7: 1 tab-separated fields, expected 10": block(row(1, "a").replace("\t", " ")),
+    "7: 1 tab-separated field, expected 10": block(row(1, "a").replace("\t", " ")),
     "7: the word's id is '2', expected 1": block(row(2, "a")),
     "8: the word's id is '1', expected 2": block(row(1, "a"), row(1, "b")),
     "8: the word's id is '3', expected 2": block(row(1, "a"), row(3, "b"), row(2, "c")),
@@ -260,7 +335,7 @@ def test_a_head_with_thousands_of_digits_is_one_more_bad_head(write):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("a", "1 fields, expected 2: word, tag"),
+        ("a", "1 field, expected 2: word, tag"),
         ("a b c", "3 fields, expected 2: word, tag"),
         ("a\tb\t", "3 fields, expected 2: word, tag"),
         ("\tb", "the field 'word' is empty, expected a text"),
@@ -312,7 +387,7 @@ def test_a_file_with_bad_sentences_only_is_refused(write):
         list(read_conllu(path, skip_bad_lines=True))
     assert str(error.value) == (
         f"{path}: all 2 sentences have bad lines, "
-        "the first is line 1: 1 tab-separated fields, expected 10"
+        "the first is line 1: 1 tab-separated field, expected 10"
     )
 
 
@@ -358,18 +433,25 @@ def test_a_damaged_gzip_is_refused(write):
     path.write_bytes(data)
     with pytest.raises(InputError, match="the compressed file is"):
         list(read_text(path))
-    path.write_bytes(b"plain text\n")
-    with pytest.raises(InputError, match=":1: the compressed file is damaged or not gzip"):
-        list(read_text(path))
+
+
+def test_contents_tell_what_is_compressed(write):
+    path = write(b"plain text\n", "plain")
+    named = path.rename(path.with_name("plain.gz"))
+    assert [s.words for s in read_text(named)] == [("plain", "text")]
+    packed = write("packed text\n", "packed.gz").rename(path.with_name("packed"))
+    assert [s.words for s in read_text(packed)] == [("packed", "text")]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"path": 3}, "path must be of kind str or PathLike, got int"),
-        ({"format": "csv"}, "format must be one of 'text', 'conllu', 'columns', got 'csv'"),
-        ({"columns": ["word"]}, "columns is only for the format 'columns', got 'text'"),
-        ({"drop_docstart": True}, "drop_docstart is only for the format 'columns', got 'text'"),
+        ({"format": "csv"}, "format must be one of 'text', 'tsv', 'columns', 'conllu', 'mrg', got"),
+        ({"columns": ["word"]}, "columns is only for the formats 'tsv' and 'columns', got 'text'"),
+        ({"prepare": "bllip"}, "prepare is only for the format 'mrg', got 'text'"),
+        ({"format": "tsv", "columns": ["label"]}, "columns must have one named 'text'"),
+        ({"format": "tsv", "columns": ["text", "a"]}, "must be named text, label, logical_form or"),
         ({"format": "columns"}, r"columns must have one named 'word', got \(\)"),
         ({"format": "columns", "columns": "word"}, "columns must be a sequence of names"),
         ({"format": "columns", "columns": ["word", ""]}, "columns must be a sequence of names"),
@@ -396,7 +478,7 @@ def test_a_mistake_is_found_before_the_sentence_ends(write):
     """A file of the wrong format is one long sentence; it is not collected to be refused."""
     path = write(random_text(20_000), "corpus.gz")
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(InputError, match=":1: 1 tab-separated fields"):
+    with pytest.raises(InputError, match=":1: 1 tab-separated field"):
         next(iter(read_conllu(path)))
 
 

@@ -14,16 +14,16 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from probformer.config import CosineSchedule, PlateauSchedule, RunSettings, from_dict
 from probformer.data.batches import evaluation_batches, training_batches
-from probformer.data.corpus import load_corpus
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError
 from probformer.tasks import build_task
-from probformer.tasks.task import IGNORE, UNSEEN, gold_head_loss
+from probformer.tasks.labels import IGNORE
+from probformer.tasks.task import gold_head_loss
 from probformer.training.commands import train_one
-from probformer.training.evaluation import evaluate
+from probformer.training.predict import predict
 from probformer.training.quickstart import frequent_tag_accuracy, unigram_perplexity
 from probformer.training.report import LineReporter
 from probformer.training.run_folder import load_run, read_metrics
@@ -44,8 +44,15 @@ TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
 
 def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings:
     training = {"epochs": 2, "batch": 16, "learning_rate": 1e-2, **training}
-    kinds = {"mlm": {"kind": "mlm"}, "tagging": {"kind": "tagging", "column": "xpos"}}
+    kinds = {name: {"kind": name} for name in ("mlm", "ner", "classification", "cogs")}
+    kinds["tagging"] = {"kind": "tagging", "column": "xpos"}
     data = {"kind": "builtin", "size": size}
+    if task == "cogs":
+        data["corpus"] = "cogs"
+    if task == "classification":
+        pt = encoder["kind"] == "pt"
+        encoder = {**encoder, "readout": "root" if pt else "cls"}
+        encoder |= {"root": {"labels": 16}} if pt else {}
     values = {"task": kinds[task], "data": data, "encoder": encoder, "training": training}
     return from_dict(RunSettings, {**values, "seed": seed})
 
@@ -239,7 +246,7 @@ def test_evaluation_masks_are_the_authors():
             masked = stream.random() < 0.3 and word != "zzz"
             assert (batch.words[b, i] == vocabulary.mask).item() == masked
             expected = vocabulary.id_of(word) if masked else IGNORE
-            assert batch.targets[b, i] == expected
+            assert batch.targets["word"][b, i] == expected
 
 
 def test_training_masks_change_with_the_epoch():
@@ -247,7 +254,7 @@ def test_training_masks_change_with_the_epoch():
     task = build_task(settings().task, vocabulary)
     split = task.encode([Sentence(("a", "b") * 500)])
     first, again, other = (
-        task.training_batch(split, [0], epoch, 0).targets != IGNORE for epoch in (0, 0, 1)
+        task.training_batch(split, [0], epoch, 0).targets["word"] != IGNORE for epoch in (0, 0, 1)
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
@@ -259,7 +266,9 @@ def test_a_tag_that_training_does_not_know_is_wrong():
     task = build_task(settings("tagging").task, vocabulary)
     task.learn_classes([Sentence(("a", "b"), {"xpos": ("X", "Y")})])
     split = task.encode([Sentence(("a", "b"), {"xpos": ("X", "NEW")})])
-    assert task.evaluation_batch(split, [0]).targets.tolist() == [[0, UNSEEN]]
+    targets = task.evaluation_batch(split, [0]).targets["tag"]
+    assert targets[0, 0] == 0
+    assert task.tags.name(int(targets[0, 1])) == "NEW"
     assert task.warnings() == ["tags that training does not have count as wrong: 'NEW' (1)"]
     assert task.warnings() == []
 
@@ -270,7 +279,7 @@ def test_subwords_are_tagged_at_their_first_piece():
     sentence = Sentence(("walking", "walk"), {"xpos": ("X", "Y")})
     task.learn_classes([sentence])
     ids, word_of = vocabulary.encode(sentence.words)
-    targets = task.targets_of(sentence, word_of)
+    targets = task.fields_of(sentence, word_of)["tag"]
     assert len(targets) == len(ids) > 2
     assert [t for t in targets if t != IGNORE] == [0, 1]
     assert targets[word_of.index(1)] == 1
@@ -296,7 +305,6 @@ def test_encoded_splits_and_batches():
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_path):
     training = ready(settings(), tmp_path)
-    training._saved = 0.0
     training._epoch()
     training._judge()
     before = sorted((tmp_path / "state").iterdir())
@@ -306,16 +314,30 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_pa
     assert sorted((tmp_path / "state").iterdir()) == before
 
 
-def test_a_run_of_the_first_format_still_loads():
+FIRST_FORMAT = {  # what the version that wrote the run answered: the best tag and log P of it
+    "they plan to visit her .": (
+        "NNP NNP NNP . . TO",
+        [-2.14215, -1.57254, -2.17639, -1.95911, -1.74989, -2.31096],
+    ),
+    "did Alice watch the dogs ?": (
+        "NNP NNP NNP . . .",
+        [-2.24398, -1.79126, -1.82476, -2.02817, -2.23013, -2.33503],
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FIRST_FORMAT)
+def test_a_run_of_the_first_format_still_loads_and_answers(text):
     """Written once by the first version that could, and never again."""
     folder = Path(__file__).parent / "fixtures/run-v1"
-    run = load_run(folder)
-    final = read_metrics(folder)[-1]["final"]["test"]
-    corpus = load_corpus(run.settings.data, Path("."))
-    split = run.task.encode(corpus["test"])
-    metrics = evaluate(run.model, run.task, split, Accelerator(cpu=True))
-    assert metrics["loss"] == pytest.approx(final["loss"], rel=1e-4)
-    assert metrics["accuracy"] == pytest.approx(final["accuracy"], abs=0.01)
+    run, words = load_run(folder), text.split()
+    tags, logs = FIRST_FORMAT[text]
+    assert predict(run, [words]) == [{"words": words, "tags": tags.split()}]
+    tokens = torch.tensor([run.vocabulary.encode(words).ids])
+    read, _ = run.model(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    best = run.model.head(read)[0].log_softmax(-1).max(-1).values
+    torch.testing.assert_close(best, torch.tensor(logs), atol=1e-4, rtol=0)
+    assert read_metrics(folder)[-1]["final"]["test"]["accuracy"] > 0
 
 
 def test_curves_for_tensorboard(tmp_path):
@@ -339,7 +361,6 @@ def test_bfloat16_by_length_and_cosine(tmp_path):
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     training = ready(settings(), tmp_path)
-    training._saved = 0.0
     training._epoch()
     training._judge()
     before = {path: path.read_bytes() for path in (tmp_path / "state").rglob("*.safetensors")}

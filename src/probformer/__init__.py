@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from probformer.evidence import Evidence
     from probformer.inference import mean_field
     from probformer.posterior import Posterior
+    from probformer.training.predict import predict
+    from probformer.training.run_folder import load_run
 
 __version__ = "0.1.0"
 
@@ -24,10 +26,21 @@ _HOMES = {
     "Inference": "probformer.config",
     "Posterior": "probformer.posterior",
     "Transformer": "probformer.baselines",
+    "load_run": "probformer.training.run_folder",
+    "predict": "probformer.training.predict",
     "mean_field": "probformer.inference",
 }
 
-__all__ = ["Encoder", "Evidence", "Inference", "Posterior", "Transformer", "mean_field"]
+__all__ = [
+    "Encoder",
+    "Evidence",
+    "Inference",
+    "Posterior",
+    "Transformer",
+    "load_run",
+    "mean_field",
+    "predict",
+]
 
 
 def __getattr__(name: str) -> Any:

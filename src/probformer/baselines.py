@@ -8,6 +8,7 @@ representation and `head_marginals` the attention of the last layer.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -29,9 +30,12 @@ class Transformer(nn.Module):
         require_kind("settings", settings, TransformerSettings)
         self.words = nn.Embedding(vocabulary, settings.width)
         nn.init.normal_(self.words.weight, std=settings.width**-0.5)
+        if settings.readout == "cls":
+            self.cls = nn.Parameter(torch.empty(settings.width))
+            nn.init.normal_(self.cls, std=settings.width**-0.5)
         if settings.positions == "learned":
             self.positions = nn.Parameter(torch.empty(settings.max_length, settings.width))
-            nn.init.normal_(self.positions, std=settings.width**-0.5)
+            nn.init.normal_(self.positions)  # beside words of unit variance
         layers = 1 if settings.universal else settings.layers
         self.layers = nn.ModuleList(Layer(settings) for _ in range(layers))
         pre = settings.norm == "pre"
@@ -46,35 +50,56 @@ class Transformer(nn.Module):
     ) -> Posterior:
         """Without `attention` the weights are not kept, which is faster on long sentences."""
         check_words(words, mask, self.words.num_embeddings)
-        # Words of unit variance, as in the original Transformer, beside which positions are small.
-        x = self.words(words) * self.settings.width**0.5 + self._positions(words)
-        x = F.dropout(x, self.settings.dropout, self.training)
+        self._check_length(words.shape[1])
+        x = self.words(words)
+        if self.settings.readout == "cls":
+            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1)
+            mask = F.pad(mask, (1, 0), value=True)
+        # Words of unit variance, as in the original Transformer.
+        x = x * self.settings.width**0.5 + self._positions(x.shape[1])
+        x = F.dropout(x, self.settings.rate_of_input, self.training)
         weights: Tensor | None = None
         steps: list[Posterior] = []
         for number in range(self.settings.layers):
             layer = self.layers[0 if self.settings.universal else number]
             x, weights = layer(x, mask, attention)
             if trace:
-                steps.append(Posterior(z_scores=_on_words(x, mask), head_marginals=weights))
+                steps.append(self._posterior(x, mask, weights))
+        last = self._posterior(self.final_norm(x), mask, weights)
+        return replace(last, trace=steps if trace else None)
+
+    def _posterior(self, x: Tensor, mask: Tensor, weights: Tensor | None) -> Posterior:
+        """CLS is to a transformer what ROOT is to a probabilistic one."""
+        x = x * mask.unsqueeze(-1)
+        if self.settings.readout == "scores":
+            return Posterior(z_scores=x, head_marginals=weights)
         return Posterior(
-            z_scores=_on_words(self.final_norm(x), mask),
-            head_marginals=weights,
-            trace=steps if trace else None,
+            z_scores=x[:, 1:],
+            head_marginals=None if weights is None else weights[:, :, 1:, 1:],
+            root_scores=x[:, 0],
+            root_head_marginals=None if weights is None else weights[:, :, 1:, 0],
         )
 
     def representation(self, posterior: Posterior) -> Tensor:
-        return posterior.z_scores
+        """What a task reads: (B, n, d), or (B, d) for the read-out "cls"."""
+        if self.settings.readout == "scores":
+            return posterior.z_scores
+        assert posterior.root_scores is not None
+        return posterior.root_scores
 
     def count_parameters(self) -> int:
-        """As the paper counts: without word embeddings, with the position table."""
-        return sum(p.numel() for p in self.parameters()) - self.words.weight.numel()
+        """As the paper counts: without embeddings of words and CLS, with the position table."""
+        embeddings = ("words.weight", "cls")
+        return sum(p.numel() for name, p in self.named_parameters() if name not in embeddings)
 
-    def _positions(self, words: Tensor) -> Tensor | float:
-        n = words.shape[1]
+    def _check_length(self, n: int) -> None:
+        longest = self.settings.longest
+        if self.settings.positions == "learned" and n > longest:
+            table = f"the position table, which has places for {longest}"
+            raise InputError(f"words must fit into {table}, got a sentence of {n} words")
+
+    def _positions(self, n: int) -> Tensor | float:
         if self.settings.positions == "learned":
-            if n > self.settings.max_length:
-                table = f"the position table ({self.settings.max_length} rows)"
-                raise InputError(f"words must fit into {table}, got a sentence of {n} words")
             return self.positions[:n]
         if self.settings.positions == "sinusoidal":
             return sinusoids(n, self.settings.width, self.words.weight)
@@ -190,10 +215,6 @@ def sinusoids(n: int, width: int, like: Tensor) -> Tensor:
     even = torch.arange(0, width, 2, device=like.device, dtype=dtype)
     angles = position * 10000 ** (-even / width)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width].to(like.dtype)
-
-
-def _on_words(x: Tensor, mask: Tensor) -> Tensor:
-    return x * mask.unsqueeze(-1)
 
 
 def _matrix(inner: int, width: int) -> nn.Parameter:

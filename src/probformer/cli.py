@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import probformer
 from probformer.errors import InputError
 
 app = typer.Typer(
@@ -17,15 +20,38 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Look at data.", no_args_is_help=True)
+data_app = typer.Typer(help="Look at data, and bring known corpora here.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 Config = Annotated[str, typer.Argument(help="A TOML file, or the name of one that comes along.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
-DataFolder = Annotated[Path, typer.Option(help="The folder with the corpora.")]
-Set = Annotated[
-    list[str], typer.Option("--set", help="Change a setting: training.epochs=3. May be repeated.")
+DataFolder = Annotated[
+    Path, typer.Option(help="Where the data is: the config's files, or folders of known corpora.")
 ]
+Set = Annotated[
+    list[str],
+    typer.Option(
+        "--set",
+        help="Change a setting: training.epochs=3. May be repeated. "
+        "A new kind (encoder.potential.kind=rotary) comes with its own defaults.",
+    ),
+]
+Corpora = Annotated[list[str] | None, typer.Argument(help="Names of corpora; all if none.")]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"probformer {probformer.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="The version.")
+    ] = False,
+) -> None:
+    """Probabilistic transformers: train, evaluate and use encoders that infer dependencies."""
 
 
 @app.command()
@@ -37,9 +63,11 @@ def train(
         Path | None, typer.Option(help="Where the run goes; runs/NAME by default.")
     ] = None,
     seeds: Annotated[str, typer.Option(help="One run a seed: 0..4 or 0,3,7.")] = "",
-    parallel: Annotated[int, typer.Option(help="So many seeds side by side.")] = 1,
+    parallel: Annotated[int, typer.Option(help="How many seeds run side by side.")] = 1,
     init: Annotated[Path | None, typer.Option(help="Start from the encoder of this run.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where the run stopped, if it began.")
+    ] = False,
 ) -> None:
     """Train a model, and evaluate its best epoch."""
     from probformer.training.commands import train_seeds
@@ -51,7 +79,7 @@ def train(
 def evaluate(
     run: RunFolder,
     data: DataFolder = Path("."),
-    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
+    split: Annotated[str, typer.Option(help="train, dev, test or gen.")] = "test",
 ) -> None:
     """The figures of a trained model on a split of its data."""
     from probformer.training.commands import evaluate_run
@@ -68,12 +96,13 @@ def predict(
     file: Annotated[Path | None, typer.Option(help="A file with a sentence a line.")] = None,
     json: Annotated[bool, typer.Option("--json", help="A JSON object a sentence.")] = False,
 ) -> None:
-    """Tags for words, or words for <mask>."""
+    """What the model says: words for <mask>, tags, entities, a label or a logical form."""
+    from probformer.data.readers import lines_of
     from probformer.training.predict import predict_lines
 
     if text and file:
         raise InputError("give sentences or --file, not both")
-    lines = text or (_lines_of(file) if file else sys.stdin)
+    lines = text or lines_of(file or sys.stdin.buffer)
     for answer in predict_lines(run, lines, as_json=json):
         typer.echo(answer)
 
@@ -96,15 +125,55 @@ def describe(config: Config, change: Set = [], data: DataFolder = Path(".")) -> 
     describe_data(config, change, data)
 
 
-def _lines_of(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+@data_app.command("list")
+def list_data() -> None:
+    """The corpora that are known, their licences, and what can be fetched."""
+    from probformer.data.commands import print_corpora
+
+    print_corpora()
+
+
+@data_app.command("fetch")
+def fetch_data(
+    corpora: Annotated[list[str], typer.Argument(help="Names of corpora.")],
+    data: DataFolder = Path("."),
+    source: Annotated[
+        str | None, typer.Option("--from", help="A folder, an archive, or an archive's address.")
+    ] = None,
+) -> None:
+    """Download corpora into folders of their own, or take them from a place of yours."""
+    from probformer.data.commands import fetch_corpora
+
+    fetch_corpora(corpora, data, source)
+
+
+@data_app.command("check")
+def check_data(corpora: Corpora = None, data: DataFolder = Path(".")) -> None:
+    """Whether the files of corpora are those that are known, byte for byte."""
+    from probformer.data.commands import check_corpora
+
+    check_corpora(corpora or [], data)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of them.")],
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
+    curves: Annotated[
+        Path | None, typer.Option(help="Draw the curves into this SVG file too.")
+    ] = None,
+) -> None:
+    """What finished runs came to, over seeds, beside the published figures."""
+    from probformer.training.results import print_report
+
+    print_report(runs, markdown, curves)
 
 
 def main() -> None:
     """Errors that a user can mend are one sentence and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an old terminal may not know all letters
     _guarded(app)
 
 
@@ -113,10 +182,16 @@ def _guarded(command: Callable[[], Any]) -> None:
         command()
     except InputError as error:
         _fail(str(error))
+    except BrokenPipeError:  # whoever read our output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        typer.echo("stopped", err=True)
+        raise SystemExit(130) from None
     except OSError as error:
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}")
-    except RuntimeError as error:
-        if "out of memory" not in str(error):
+        _fail(f"{error.filename or 'writing or reading failed'}: {error.strerror or error}")
+    except (RuntimeError, MemoryError) as error:
+        full = isinstance(error, MemoryError) or "memory" in str(error)
+        if not full:
             raise
         _fail("out of memory: a smaller training.chunk or training.batch may help")
 

@@ -6,6 +6,7 @@ Every message is one sentence: the argument, what is allowed, what was given.
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -18,6 +19,16 @@ class InputError(ValueError):
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(message)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """ "1 line", "2 lines"."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def shortened(text: str) -> str:
+    """A text in quotes, its middle left out if it is long."""
+    return reprlib.repr(text)
 
 
 def require_kind(name: str, value: Any, *kinds: type) -> None:

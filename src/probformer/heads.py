@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,9 +21,17 @@ class Model(nn.Module):
         self.encoder = encoder
         self.head = head
 
-    def forward(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Posterior]:
-        """What the head reads, and the posterior it comes from."""
-        posterior = self.encoder(words, mask)
+    def forward(
+        self, words: Tensor, mask: Tensor, attention: bool = False
+    ) -> tuple[Tensor, Posterior]:
+        """What the head reads, and the posterior it comes from.
+
+        Without `attention` a transformer may leave its weights out, which is faster.
+        """
+        if isinstance(self.encoder, Transformer):
+            posterior = self.encoder(words, mask, attention=attention)
+        else:
+            posterior = self.encoder(words, mask)
         return self.encoder.representation(posterior), posterior
 
 
@@ -36,3 +46,32 @@ class TiedProjection(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return F.linear(x, self._embedding[0].weight[: self.classes], self.bias)
+
+
+class SeveralHeads(nn.Module):
+    """Several layers on one representation, by name."""
+
+    def __init__(self, layers: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict(layers)
+
+    def forward(self, x: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        return {
+            name: layer(x, mask) if isinstance(layer, Pointer) else layer(x)
+            for name, layer in self.layers.items()
+        }
+
+
+class Pointer(nn.Module):
+    """Points from each word to another one, or to none: x_i W x_j, and a score for none."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.words = nn.Linear(width, width, bias=False)
+        self.none = nn.Linear(width, 1)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """(B, n, d) -> (B, n, 1 + n): none comes first."""
+        scores = self.words(x) @ x.mT
+        scores = scores.masked_fill(~mask.unsqueeze(1), torch.finfo(scores.dtype).min)
+        return torch.cat([self.none(x), scores], dim=-1)

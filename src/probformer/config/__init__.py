@@ -3,11 +3,14 @@
 from probformer.config.reading import from_dict, from_toml, to_dict, to_toml
 from probformer.config.run_settings import (
     BuiltinData,
+    ClassificationSettings,
+    CogsSettings,
     CosineSchedule,
     DataSettings,
     FileData,
     GoldHeads,
     MaskedLMSettings,
+    NERSettings,
     PlateauSchedule,
     RunSettings,
     TaggingSettings,
@@ -31,6 +34,8 @@ from probformer.config.settings import (
 
 __all__ = [
     "BuiltinData",
+    "ClassificationSettings",
+    "CogsSettings",
     "CosineSchedule",
     "DataSettings",
     "EncoderSettings",
@@ -40,6 +45,7 @@ __all__ = [
     "GoldHeads",
     "Inference",
     "MaskedLMSettings",
+    "NERSettings",
     "PlateauSchedule",
     "PotentialSettings",
     "RootSettings",

@@ -82,6 +82,22 @@ def to_toml(settings: Settings) -> str:
     return _table(to_dict(settings), "").lstrip("\n")
 
 
+def differences(first: Settings, second: Settings) -> dict[str, tuple[Any, Any]]:
+    """The settings in which two differ, by their full names, with both values."""
+    before, after = _flat(to_dict(first)), _flat(to_dict(second))
+    names = [*before, *(name for name in after if name not in before)]
+    pairs = {name: (before.get(name, "none"), after.get(name, "none")) for name in names}
+    return {name: (old, new) for name, (old, new) in pairs.items() if old != new}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        flat |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return flat
+
+
 def _table(values: Mapping[str, Any], name: str) -> str:
     plain = {key: value for key, value in values.items() if not isinstance(value, Mapping)}
     lines = [f"\n[{name}]"] if name else []
@@ -92,7 +108,7 @@ def _table(values: Mapping[str, Any], name: str) -> str:
         for key, value in values.items()
         if isinstance(value, Mapping)
     ]
-    return "\n".join([*lines, *tables]) + ("" if tables else "\n")
+    return "\n".join([*lines, *(table.rstrip("\n") for table in tables)]) + "\n"
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:

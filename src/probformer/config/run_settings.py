@@ -30,7 +30,39 @@ class TaggingSettings(Settings):
     column: str = "upos"
 
 
-TaskSettings = MaskedLMSettings | TaggingSettings
+@dataclass(frozen=True)
+class NERSettings(Settings):
+    """Predict the entities that one column marks, in IOB1, IOB2 or BIOES."""
+
+    kind: Literal["ner"] = "ner"
+    column: str = "entity"
+
+
+@dataclass(frozen=True)
+class ClassificationSettings(Settings):
+    """Predict the label of a sentence."""
+
+    kind: Literal["classification"] = "classification"
+
+
+@dataclass(frozen=True)
+class CogsSettings(Settings):
+    """Predict five tags a word, from which the logical form of a sentence is rebuilt."""
+
+    kind: Literal["cogs"] = "cogs"
+    parent: Literal["relative", "absolute", "attention"] = "relative"
+    """How a word's parent is chosen: by its distance, by its place, or by pointing at it."""
+    none_as_previous: bool = False
+    """One class for "no parent" and "the word before is the parent", as in the authors' code."""
+
+    def check(self) -> None:
+        message = "none_as_previous is for relative parents"
+        require(self.parent == "relative" or not self.none_as_previous, message)
+
+
+TaskSettings = (
+    MaskedLMSettings | TaggingSettings | NERSettings | ClassificationSettings | CogsSettings
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +70,8 @@ class BuiltinData(Settings):
     """Sentences of the built-in grammar."""
 
     kind: Literal["builtin"] = "builtin"
+    corpus: Literal["sentences", "cogs"] = "sentences"
+    """With tags, heads, entities and labels; or with logical forms, and a split "gen"."""
     size: int = 4000
     """Sentences in the training split; dev and test have an eighth each."""
     seed: int = 0
@@ -48,19 +82,39 @@ class BuiltinData(Settings):
 
 @dataclass(frozen=True)
 class FileData(Settings):
-    """Files of your own, or of a known corpus."""
+    """Files of your own, or of a known corpus.
+
+    A split is a file, or several patterns of files with spaces in between: "0[0-9]/*.mrg 10/*.mrg".
+    """
 
     train: str
     dev: str
     test: str
     kind: Literal["files"] = "files"
+    gen: str | None = None
+    """One more split to be judged on, of what training does not have."""
+    vocabulary: str | None = None
+    """Where the vocabulary is counted, if not in the training split."""
     folder: str = "."
     """Where the files are: seen from the folder given with --data."""
-    format: Literal["text", "conllu", "columns"] = "text"
+    format: Literal["text", "conllu", "columns", "tsv", "mrg"] = "text"
     columns: str = "word tag"
-    """For the format "columns": the names of the fields, in order; "_" for one to ignore."""
+    """For "columns" and "tsv": the names of the fields, in order; "_" for one to ignore."""
+    prepare: Literal["bllip"] | None = None
+    """For "mrg": words only, in lower case, with N for digits."""
+    first: int | None = None
+    """Only so many sentences of the training split."""
+    by_document: bool = False
+    """All splits are in one file, and of ten documents eight, one and one are theirs."""
     skip_bad_lines: bool = False
-    """Leave bad lines out, and count and name them, instead of stopping."""
+    """Leave out sentences with bad lines, and count and name them, instead of stopping."""
+
+    def check(self) -> None:
+        require(self.prepare is None or self.format == "mrg", "prepare is for the format 'mrg'")
+        if self.first is not None:
+            require_whole("first", self.first)
+        same = self.train == self.dev == self.test
+        require(same or not self.by_document, "by_document needs one file as train, dev and test")
 
 
 DataSettings = BuiltinData | FileData
@@ -78,8 +132,10 @@ class VocabularySettings(Settings):
         require_whole("min_frequency", self.min_frequency)
         if self.size is not None:
             require_whole("size", self.size, low=3)
-        message = "size is needed for a vocabulary of kind 'subwords'"
-        require(self.kind == "words" or self.size is not None, message)
+        if self.kind == "subwords":
+            require(self.size is not None, "size is needed for a vocabulary of kind 'subwords'")
+            require_whole("size", self.size, low=258)  # 256 bytes, <unk> and <mask>
+            require(self.min_frequency == 1, "min_frequency is for a vocabulary of kind 'words'")
 
 
 @dataclass(frozen=True)
@@ -167,6 +223,8 @@ class RunSettings(Settings):
     task: TaskSettings
     data: DataSettings
     encoder: EncoderSettings | TransformerSettings
+    name: str = ""
+    """What the config is called."""
     vocabulary: VocabularySettings = field(default_factory=VocabularySettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
@@ -175,6 +233,17 @@ class RunSettings(Settings):
         require_whole("seed", self.seed, low=0)
         encoder = self.encoder
         is_pt = isinstance(encoder, EncoderSettings)
+        reads_sentence = encoder.readout in ("root", "cls")
+        if isinstance(self.task, ClassificationSettings):
+            message = "encoder.readout must be 'root' (pt) or 'cls' (transformer) to classify"
+            require(reads_sentence, f"{message}, got {encoder.readout!r}")
+        else:
+            message = f"encoder.readout must be of words for {self.task.kind!r}"
+            require(not reads_sentence, f"{message}, got {encoder.readout!r}")
+        schedule = self.training.schedule
+        if isinstance(schedule, PlateauSchedule):
+            message = "training.learning_rate must be above training.schedule.minimum"
+            require(self.training.learning_rate > schedule.minimum, message)
         message = "training.penalty is for probabilistic transformers, which have a T"
         require(is_pt or not self.training.penalty, message)
         if (heads := self.training.gold_heads) is not None:

@@ -184,7 +184,7 @@ class EncoderSettings(Settings):
 
 @dataclass(frozen=True)
 class TransformerSettings(Settings):
-    """The transformer baselines: the paper's by default."""
+    """The transformers that a probabilistic one is compared with."""
 
     kind: Literal["transformer"] = "transformer"
     width: int = 384
@@ -195,6 +195,8 @@ class TransformerSettings(Settings):
     """d_qkv; heads × head_width need not equal width."""
     feed_forward: int = 2048
     dropout: float = 0.0
+    input_dropout: float | None = None
+    """On words and positions; as `dropout` if it is not given."""
     norm: Literal["post", "pre"] = "post"
     positions: Literal["learned", "sinusoidal", "none"] = "learned"
     max_length: int = 512
@@ -205,13 +207,25 @@ class TransformerSettings(Settings):
     """Shaw's relative positions on the values too."""
     universal: bool = False
     """One layer, applied `layers` times."""
+    readout: Literal["scores", "cls"] = "scores"
+    """What comes after reads the vectors of words, or one put in front of the sentence."""
     tied: bool = False
     """W^K = W^V and W^Q = W^O, as in a probabilistic transformer."""
+
+    @property
+    def rate_of_input(self) -> float:
+        return self.dropout if self.input_dropout is None else self.input_dropout
+
+    @property
+    def longest(self) -> int:
+        """The longest sentence that fits into the table of positions."""
+        return self.max_length - (self.readout == "cls")
 
     def check(self) -> None:
         for name in ("width", "layers", "heads", "head_width", "feed_forward", "max_length"):
             require_whole(name, getattr(self, name))
         require_between("dropout", self.dropout, 0, 1, high_open=True)
+        require_between("input_dropout", self.rate_of_input, 0, 1, high_open=True)
         if self.relative is not None:
             require_whole("relative", self.relative)
         message = "relative_values needs relative, the distance at which positions are clipped"

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probformer.errors import InputError
+
 Row = Mapping[str, Sequence[int]]
 """A sentence: fields of equal length, among them "words"."""
 _FLUSH_AT = 1_000_000
@@ -35,13 +37,20 @@ class EncodedSplit:
     def __init__(self, rows: Iterable[Row]) -> None:
         writers: defaultdict[str, _Column] = defaultdict(_Column)
         offsets = array("q", [0])
-        for row in rows:
-            for name, values in row.items():
-                writers[name].extend(values)
-            offsets.append(offsets[-1] + len(row["words"]))
+        try:
+            for row in rows:
+                length = len(row["words"])
+                for name, values in row.items():
+                    found = f"{name} has {len(values)} values for {length} tokens"
+                    assert len(values) == length, found
+                    writers[name].extend(values)
+                offsets.append(offsets[-1] + length)
+            self.fields = {name: writer.finish() for name, writer in writers.items()}
+        finally:
+            for writer in writers.values():
+                writer.file.close()  # a memory map keeps it, as long as somebody reads
         self.offsets = np.frombuffer(offsets, dtype=np.int64)
         self.lengths = np.diff(self.offsets)
-        self.fields = {name: writer.finish() for name, writer in writers.items()}
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -67,7 +76,7 @@ class EncodedSplit:
 class _Column:
     def __init__(self) -> None:
         self.buffer = array("i")
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115  closed in finish
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115  its owner closes it
 
     def extend(self, values: Sequence[int]) -> None:
         self.buffer.extend(values)
@@ -75,13 +84,16 @@ class _Column:
             self._flush()
 
     def _flush(self) -> None:
-        self.buffer.tofile(self.file)
+        try:
+            self.buffer.tofile(self.file)
+            self.file.flush()
+        except OSError as error:
+            place = f"{tempfile.gettempdir()}: the encoded sentences cannot be written here"
+            raise InputError(f"{place} ({error.strerror}); TMPDIR chooses another place") from None
         self.buffer = array("i")
 
     def finish(self) -> NDArray[np.int32]:
         self._flush()
-        with self.file:  # the memory map keeps it, as long as somebody reads
-            if self.file.tell() == 0:
-                return np.zeros(1, dtype=np.int32)
-            self.file.flush()
-            return np.memmap(self.file, dtype=np.int32, mode="r")
+        if self.file.tell() == 0:
+            return np.zeros(1, dtype=np.int32)
+        return np.memmap(self.file, dtype=np.int32, mode="r")

@@ -1,7 +1,6 @@
 """Sentences from files, one at a time: a corpus may be larger than memory.
 
-`read_text`, `read_conllu` and `read_columns` return a `SentenceFile`, which reads its file anew
-each time it is iterated over. A file whose name ends in `.gz` is decompressed on the way.
+A file compressed by gzip is decompressed on the way.
 """
 
 from __future__ import annotations
@@ -9,33 +8,37 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
-import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Literal
+from typing import BinaryIO, Literal, get_args
 
-from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.data.formats import (
+    LABEL,
+    LOGICAL_FORM,
+    TEXT,
+    WORD,
+    BadLine,
+    Line,
+    check_column_names,
+    parse_columns,
+    parse_conllu,
+    parse_text,
+    parse_trees,
+    parse_tsv,
+)
+from probformer.data.sentence import Sentence
 from probformer.errors import InputError, require, require_kind, require_one_of
 
-Format = Literal["text", "conllu", "columns"]
+Format = Literal["text", "tsv", "columns", "conllu", "mrg"]
 FilePath = str | os.PathLike[str]
 
-WORD = "word"
-IGNORED = "_"
-"""In the names of columns: a field that nobody needs."""
-
-_CONLLU_FIELDS = 10
-_CONLLU_COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
-_CONLLU_FORM, _CONLLU_HEAD = 1, 6
-_NO_WORD = re.compile(r"\d+[-.]\d+", re.ASCII)  # a multiword range or an empty node
-_HEAD = re.compile(r"\d{1,9}", re.ASCII)
+_GZIP = b"\x1f\x8b"
 _REMEMBERED_PROBLEMS = 10
 
 _RawLine = tuple[int, bytes]
-_Line = tuple[int, str]
 
 
 @dataclass
@@ -55,53 +58,68 @@ class ReadReport:
 
 @dataclass
 class SentenceFile:
-    """The sentences of a file, read anew in each loop over it."""
+    """The sentences of a file, read anew in each loop over it.
+
+    - "text": a sentence a line, words separated by white space.
+    - "tsv": a sentence a line, and what is known about it: `columns` names the fields, which are
+      "text" and perhaps "label" or "logical_form".
+    - "columns": a word a line and a blank line after each sentence, as in the CoNLL shared tasks:
+      `columns` names the fields, one of them "word". Lines with -DOCSTART- count as blank.
+    - "conllu": Universal Dependencies, with heads and the columns "lemma", "upos", "xpos" and
+      "deprel". The heads of a sentence are None where any of them is "_".
+    - "mrg": trees of the Penn Treebank, with the column "xpos"; traces are left out.
+    """
 
     path: FilePath
     format: Format = "text"
     columns: Sequence[str] = ()
-    """Only for the format "columns": the names of the fields, one of them "word"."""
+    """For "tsv" and "columns": the names of the fields in order, "_" for one to ignore."""
     skip_bad_lines: bool = False
-    """Leave out a sentence with a bad line and count it in `report`, instead of stopping."""
-    drop_docstart: bool = False
-    """Only for the format "columns": treat lines with the field -DOCSTART- as blank."""
+    """Leave out a sentence with a bad line, and count it in `report`, instead of stopping."""
+    prepare: Literal["bllip"] | None = None
+    """For "mrg": words only, in lower case, with N for digits, as the paper prepares BLLIP."""
     report: ReadReport = field(default_factory=ReadReport, init=False, compare=False)
     """What the latest pass over the file left out so far."""
 
     def __post_init__(self) -> None:
         require_kind("path", self.path, str, os.PathLike)
-        require_one_of("format", self.format, ("text", "conllu", "columns"))
+        require_one_of("format", self.format, get_args(Format))
         if self.format == "columns":
-            _check_column_names(self.columns)
-            self.columns = tuple(self.columns)
+            check_column_names(self.columns, WORD)
+        elif self.format == "tsv":
+            check_column_names(self.columns, TEXT, (TEXT, LABEL, LOGICAL_FORM))
         else:
-            alone = "is only for the format 'columns'"
-            require(not self.columns, f"columns {alone}, got {self.format!r}")
-            require(not self.drop_docstart, f"drop_docstart {alone}, got {self.format!r}")
+            message = "columns is only for the formats 'tsv' and 'columns'"
+            require(not self.columns, f"{message}, got {self.format!r}")
+        self.columns = tuple(self.columns)
+        message = f"prepare is only for the format 'mrg', got {self.format!r}"
+        require(self.prepare is None or self.format == "mrg", message)
 
     def __iter__(self) -> Iterator[Sentence]:
-        report = self.report = ReadReport()
-        found = False
+        path, report = os.fspath(self.path), ReadReport()
+        self.report = report
+        found, document = False, ""
         for block in self._blocks():
             try:
-                sentence = self._parse(_decoded(block))
-            except _BadLine as bad:
+                sentences = list(self._parse(_decoded(block)))
+            except BadLine as bad:
                 if not self.skip_bad_lines:
-                    message = f"{os.fspath(self.path)}:{bad.line}: {bad.reason}"
-                    raise InputError(message) from None
+                    raise InputError(f"{path}:{bad.line}: {bad.reason}") from None
                 report.add(bad.line, bad.reason)
                 continue
-            if sentence is not None:
-                found = True
-                yield sentence
-        require(found, f"{os.fspath(self.path)}: {_why_nothing_was_found(report)}")
+            for sentence in sentences:
+                found, document = True, sentence.document or document
+                yield replace(sentence, path=path, document=document)
+        require(found, f"{path}: {_why_nothing_was_found(report)}")
 
     def _blocks(self) -> Iterator[Iterator[_RawLine]]:
-        """The lines of each sentence; what a parser leaves unread of them is skipped."""
+        """Lines that belong together; what a parser leaves unread of them is skipped."""
         lines = _numbered_lines(self.path)
-        if self.format == "text":
+        if self.format in ("text", "tsv"):
             for line in lines:
                 yield iter([line])
+        elif self.format == "mrg":
+            yield from _tree_blocks(lines)
         else:
             for blank, block in groupby(lines, self._is_blank):
                 if not blank:
@@ -109,60 +127,45 @@ class SentenceFile:
 
     def _is_blank(self, line: _RawLine) -> bool:
         fields = line[1].split()
-        return not fields or (self.drop_docstart and b"-DOCSTART-" in fields)
+        return not fields or (self.format == "columns" and b"-DOCSTART-" in fields)
 
-    def _parse(self, lines: Iterator[_Line]) -> Sentence | None:
-        if self.format == "text":
-            return _parse_text(lines)
-        if self.format == "conllu":
-            return _parse_conllu(lines)
-        return _parse_columns(lines, self.columns)
-
-
-def read_text(path: FilePath, *, skip_bad_lines: bool = False) -> SentenceFile:
-    """One sentence a line, words separated by white space; blank lines are skipped."""
-    return SentenceFile(path, "text", skip_bad_lines=skip_bad_lines)
-
-
-def read_conllu(path: FilePath, *, skip_bad_lines: bool = False) -> SentenceFile:
-    """Universal Dependencies: words, heads and the columns "lemma", "upos", "xpos", "deprel".
-
-    Only words of the tree count: multiword ranges and empty nodes are skipped. The heads of a
-    sentence are None where any of them is "_".
-    """
-    return SentenceFile(path, "conllu", skip_bad_lines=skip_bad_lines)
+    def _parse(self, lines: Iterator[Line]) -> Iterator[Sentence]:
+        match self.format:
+            case "text":
+                return parse_text(lines)
+            case "tsv":
+                return parse_tsv(lines, self.columns)
+            case "columns":
+                return parse_columns(lines, self.columns)
+            case "conllu":
+                return parse_conllu(lines)
+            case "mrg":
+                return parse_trees(lines, self.prepare)
 
 
-def read_columns(
-    path: FilePath,
-    columns: Sequence[str],
-    *,
-    skip_bad_lines: bool = False,
-    drop_docstart: bool = False,
-) -> SentenceFile:
-    """One word a line, sentences separated by blank lines, as in the CoNLL shared tasks.
-
-    `columns` names the fields in order: one is "word", and those named "_" are ignored. Fields are
-    separated by tabs, or by spaces in a line without tabs. Before the first word of a sentence, a
-    line that starts with "# " and has fewer fields than there are columns is a comment.
-    """
-    return SentenceFile(path, "columns", columns, skip_bad_lines, drop_docstart)
+def lines_of(source: FilePath | BinaryIO) -> Iterator[str]:
+    """The lines of a text file, or of a stream of bytes."""
+    named = isinstance(source, (str, os.PathLike))
+    name = os.fspath(source) if named else "standard input"
+    numbered = _numbered_lines(source) if named else enumerate(source, start=1)
+    try:
+        for _, text in _decoded(numbered):
+            yield text
+    except BadLine as bad:
+        raise InputError(f"{name}:{bad.line}: {bad.reason}") from None
 
 
-class _BadLine(Exception):
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(line, reason)
-        self.line = line
-        self.reason = reason
-
-
-def _check_column_names(columns: Sequence[str]) -> None:
-    named = not isinstance(columns, str) and isinstance(columns, Sequence)
-    named = named and all(isinstance(name, str) and name for name in columns)
-    require(named, f"columns must be a sequence of names, got {columns!r}")
-    used = [name for name in columns if name != IGNORED]
-    require(WORD in used, f"columns must have one named {WORD!r}, got {columns!r}")
-    require(len(set(used)) == len(used), f"columns must have different names, got {columns!r}")
+def _tree_blocks(lines: Iterable[_RawLine]) -> Iterator[Iterator[_RawLine]]:
+    """Lines up to the end of a tree: words have no brackets in them."""
+    block: list[_RawLine] = []
+    depth = 0
+    for number, line in lines:
+        block.append((number, line))
+        depth += line.count(b"(") - line.count(b")")
+        if depth <= 0:
+            yield iter(block)
+            block, depth = [], 0
+    yield iter(block)
 
 
 def _why_nothing_was_found(report: ReadReport) -> str:
@@ -180,10 +183,10 @@ def _numbered_lines(path: FilePath) -> Iterator[_RawLine]:
         with ExitStack() as files:
             file = files.enter_context(open(name, "rb"))
             lines: Iterable[bytes] = file
-            if name.endswith(".gz"):
+            if file.peek(2).startswith(_GZIP):
                 lines = files.enter_context(gzip.GzipFile(fileobj=file))
             for number, line in enumerate(lines, start=1):
-                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+                yield number, line.removeprefix(codecs.BOM_UTF8)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         what = "is truncated" if isinstance(error, EOFError) else "is damaged or not gzip"
         raise InputError(
@@ -197,77 +200,14 @@ def _numbered_lines(path: FilePath) -> Iterator[_RawLine]:
         raise InputError(f"{name}: the file cannot be read: {error}") from None
 
 
-def _decoded(lines: Iterable[_RawLine]) -> Iterator[_Line]:
+def _decoded(lines: Iterable[_RawLine]) -> Iterator[Line]:
     for number, line in lines:
         try:
-            yield number, line.decode("utf-8").rstrip("\r\n")
+            text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             reason = f"byte {error.start + 1} of the line is not UTF-8, expected UTF-8 text"
-            raise _BadLine(number, reason) from None
-
-
-def _parse_text(lines: Iterator[_Line]) -> Sentence | None:
-    words = [word for _, text in lines for word in text.split()]
-    return Sentence(tuple(words)) if words else None
-
-
-def _parse_conllu(lines: Iterator[_Line]) -> Sentence | None:
-    rows: list[list[str]] = []
-    numbers: list[int] = []
-    for number, text in lines:
-        if text.startswith("#"):
-            continue
-        fields = text.split("\t")
-        if len(fields) != _CONLLU_FIELDS:
-            reason = f"{len(fields)} tab-separated fields, expected {_CONLLU_FIELDS}"
-            raise _BadLine(number, reason)
-        if _NO_WORD.fullmatch(fields[0]):
-            continue
-        if fields[0] != str(len(rows) + 1):
-            raise _BadLine(number, f"the word's id is {fields[0]!r}, expected {len(rows) + 1}")
-        if not fields[_CONLLU_FORM]:
-            raise _BadLine(number, "the word is empty, expected a text")
-        rows.append(fields)
-        numbers.append(number)
-    if not rows:
-        return None
-    columns = {name: tuple(row[at] for row in rows) for name, at in _CONLLU_COLUMNS.items()}
-    heads = _conllu_heads([row[_CONLLU_HEAD] for row in rows], numbers)
-    return Sentence(tuple(row[_CONLLU_FORM] for row in rows), columns, heads)
-
-
-def _conllu_heads(heads: list[str], numbers: list[int]) -> tuple[int, ...] | None:
-    """From ids, where 0 is the root, to positions."""
-    for position, (head, number) in enumerate(zip(heads, numbers, strict=True)):
-        if head == "_":
-            continue
-        if not (_HEAD.fullmatch(head) and int(head) <= len(heads)):
-            expected = f"expected a number from 0 to {len(heads)}, or '_'"
-            raise _BadLine(number, f"the head is {head!r}, {expected}")
-        if int(head) == position + 1:
-            raise _BadLine(number, f"the head is {head}, the word itself, expected another word")
-    if "_" in heads:
-        return None
-    return tuple(int(head) - 1 if int(head) else NO_HEAD for head in heads)
-
-
-def _parse_columns(lines: Iterator[_Line], columns: Sequence[str]) -> Sentence | None:
-    rows: list[list[str]] = []
-    for number, text in lines:
-        fields = text.split("\t") if "\t" in text else [part for part in text.split(" ") if part]
-        if not rows and text.startswith("# ") and len(fields) < len(columns):
-            continue
-        if len(fields) != len(columns):
-            listed = ", ".join(columns)
-            reason = f"{len(fields)} fields, expected {len(columns)}: {listed}"
-            raise _BadLine(number, reason)
-        for name, value in zip(columns, fields, strict=True):
-            if not value and name != IGNORED:
-                raise _BadLine(number, f"the field {name!r} is empty, expected a text")
-        rows.append(fields)
-    if not rows:
-        return None
-    values = {
-        name: tuple(row[at] for row in rows) for at, name in enumerate(columns) if name != IGNORED
-    }
-    return Sentence(values.pop(WORD), values)
+            raise BadLine(number, reason) from None
+        for sign, name in (("\0", "a null character"), ("\r", "a carriage return")):
+            if sign in text:
+                raise BadLine(number, f"{name} inside the line, expected lines of text")
+        yield number, text

@@ -19,6 +19,17 @@ class Sentence:
     label: str | None = None
     """The class of the sentence."""
     logical_form: str | None = None
+    document: str = ""
+    """The document that the sentence is from, where the file says so."""
+    path: str = field(default="", compare=False)
+    line: int = field(default=0, compare=False)
+    """The file, and the line in it where the words begin."""
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def place(self, word: int = 0) -> str:
+        """Where to look for a word, for messages; files of one word a line are exact."""
+        if not self.path:
+            return f"the sentence {' '.join(self.words)!r}"
+        return f"{self.path}:{self.line + (word if self.columns else 0)}"

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from probformer.config import MaskedLMSettings, TaggingSettings, TaskSettings
+from probformer.config import (
+    ClassificationSettings,
+    CogsSettings,
+    MaskedLMSettings,
+    NERSettings,
+    TaggingSettings,
+    TaskSettings,
+)
 from probformer.data.vocabulary import Vocabulary
+from probformer.tasks.classification import Classification
+from probformer.tasks.cogs import Cogs
 from probformer.tasks.mlm import MaskedLM
+from probformer.tasks.ner import NER
 from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Task
 
@@ -15,3 +25,9 @@ def build_task(settings: TaskSettings, vocabulary: Vocabulary) -> Task:
             return MaskedLM(settings, vocabulary)
         case TaggingSettings():
             return Tagging(settings, vocabulary)
+        case NERSettings():
+            return NER(settings, vocabulary)
+        case ClassificationSettings():
+            return Classification(vocabulary)
+        case CogsSettings():
+            return Cogs(settings, vocabulary)

@@ -8,19 +8,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from probformer.baselines import Transformer
 from probformer.config import MaskedLMSettings
-from probformer.data.encoded import EncodedSplit
+from probformer.data.encoded import EncodedSplit, Padded, Row
 from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
-from probformer.data.vocabulary import Vocabulary
+from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.encoder import Encoder
+from probformer.errors import require
 from probformer.heads import Model, TiedProjection
-from probformer.tasks.task import IGNORE, Batch, Counts, Indices, Task, cross_entropy, tensors
+from probformer.tasks.labels import IGNORE
+from probformer.tasks.task import Batch, Counts, Indices, Task, as_batch, cross_entropy
 
 _EVALUATION_SEED = 313
+_SHOWN = 5
 
 
 class MaskedLM(Task):
@@ -31,7 +35,7 @@ class MaskedLM(Task):
     as published, so that perplexities compare.
     """
 
-    metric, counted = "perplexity", ("loss", "words")
+    metric = "perplexity"
 
     def __init__(self, settings: MaskedLMSettings, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
@@ -56,15 +60,12 @@ class MaskedLM(Task):
             return TiedProjection(encoder.words, self.classes)
         return nn.Linear(encoder.width, self.classes)
 
-    def targets_of(self, sentence: Sentence, word_of: Sequence[int]) -> list[int]:
-        return [0] * len(word_of)  # made with the masks
-
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
-        split = super().encode(sentences)
-        stream = random.Random(_EVALUATION_SEED)
-        draws = np.fromiter((stream.random() for _ in range(split.tokens)), float, split.tokens)
-        split.fields["masked"] = (draws < self.rate).astype(np.int32)
-        return split
+        self._draws = random.Random(_EVALUATION_SEED)
+        return super().encode(sentences)
+
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+        return {"masked": [self._draws.random() < self.rate for _ in word_of]}
 
     def training_batch(self, split: EncodedSplit, indices: Indices, epoch: int, seed: int) -> Batch:
         padded = split.gather(indices)
@@ -75,11 +76,12 @@ class MaskedLM(Task):
         padded = split.gather(indices)
         return self._masked(padded, padded.fields["masked"] == 1)
 
-    def _masked(self, padded, chosen) -> Batch:
+    def _masked(self, padded: Padded, chosen: NDArray[np.bool_]) -> Batch:
         words = padded.fields["words"]
-        chosen = chosen & padded.mask & (words != self.vocabulary.unk)
+        special = (words == self.vocabulary.unk) | (words == self.vocabulary.mask)
+        chosen = chosen & padded.mask & ~special
         inputs = np.where(chosen, self.vocabulary.mask, words)
-        return tensors(padded, inputs, np.where(chosen, words, IGNORE))
+        return as_batch(padded, inputs, {"word": np.where(chosen, words, IGNORE)})
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
         """The mean over the masked words of the chunk; zero if there are none."""
@@ -88,12 +90,36 @@ class MaskedLM(Task):
 
     def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
         losses = self._losses(model, read, batch)
-        return {"loss": losses.double().sum().item(), "words": float(len(losses))}
+        return {"loss": losses.sum().item(), "words": float(len(losses))}
 
     def _losses(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        asked = batch.targets != IGNORE
-        return cross_entropy(model.head(read[asked]), batch.targets[asked])
+        targets = batch.targets["word"]
+        asked = targets != IGNORE
+        return cross_entropy(model.head(read[asked]), targets[asked])
 
     def metrics(self, counts: Counts) -> dict[str, float]:
-        loss = counts["loss"] / max(counts["words"], 1)
+        require(counts["words"] > 0, "there is no word to mask: all words of a split are unknown")
+        loss = counts["loss"] / counts["words"]
         return {"loss": loss, "perplexity": math.exp(min(loss, 700)), "score": -loss}
+
+    def answer(
+        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+    ) -> dict[str, Any]:
+        asked = [position for position, word in enumerate(word_of) if words[word] == MASK]
+        if not asked:
+            return {"words": words, "masks": []}
+        best = model.head(read[0, asked]).softmax(-1).topk(min(_SHOWN, self.classes))
+        fillers = [
+            {self.vocabulary.decode([i])[0]: round(p, 4) for i, p in zip(row, values, strict=True)}
+            for row, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+        return {"words": words, "masks": fillers}
+
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """The sentence with its masks filled, and below it the likeliest words for each."""
+        if not answer["masks"]:
+            return f"{' '.join(answer['words'])}\n  (no {MASK} to fill)"
+        fillers = iter(answer["masks"])
+        filled = [next(iter(next(fillers))) if w == MASK else w for w in answer["words"]]
+        details = [", ".join(f"{w} {p:.2f}" for w, p in row.items()) for row in answer["masks"]]
+        return " ".join(filled) + "".join(f"\n  {detail}" for detail in details)

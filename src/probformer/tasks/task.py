@@ -1,4 +1,4 @@
-"""The protocol of a task: sentences -> rows -> batch -> loss -> metrics."""
+"""The protocol of a task: sentences -> rows -> batch -> loss -> metrics, and answers for users."""
 
 from __future__ import annotations
 
@@ -20,16 +20,12 @@ from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.heads import Model
 from probformer.posterior import Posterior
-
-IGNORE = -100
-"""In targets: nothing is asked here."""
-UNSEEN = -1
-"""In targets: the right answer is no class that training knows; whatever is said is wrong."""
+from probformer.tasks.labels import IGNORE
 
 UNKNOWN_HEAD = -2
 
 Indices = Sequence[int] | NDArray[np.int64]
-Counts = dict[str, float]
+Counts = Mapping[str, float]
 """Sums over sentences, from which metrics are made; they add up over batches and processes."""
 
 
@@ -39,18 +35,14 @@ class Batch:
     """(B, n) long."""
     mask: Tensor
     """(B, n) bool."""
-    targets: Tensor
-    """(B, n) long: a class, `IGNORE` or `UNSEEN`."""
+    targets: dict[str, Tensor]
+    """What the task asks, by name: (B, n) or (B,) long, `IGNORE` where nothing is asked."""
     heads: Tensor
     """(B, n) long: gold heads, `NO_HEAD` for the root, `UNKNOWN_HEAD` where the data has none."""
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(
-            self.words.to(device),
-            self.mask.to(device),
-            self.targets.to(device),
-            self.heads.to(device),
-        )
+        targets = {name: target.to(device) for name, target in self.targets.items()}
+        return Batch(self.words.to(device), self.mask.to(device), targets, self.heads.to(device))
 
 
 class Task(ABC):
@@ -58,11 +50,11 @@ class Task(ABC):
 
     metric: str
     """The name of the headline figure."""
-    counted: tuple[str, ...]
-    """The names of what `count` counts."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
+
+    # What the classes are.
 
     @abstractmethod
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
@@ -78,32 +70,11 @@ class Task(ABC):
     @abstractmethod
     def build_head(self, encoder: Encoder | Transformer) -> nn.Module: ...
 
-    @abstractmethod
-    def targets_of(self, sentence: Sentence, word_of: Sequence[int]) -> list[int]:
-        """A target for each token, `word_of` being the word that it belongs to."""
+    # From sentences to batches.
 
     @abstractmethod
-    def training_batch(self, split: EncodedSplit, indices: Indices, epoch: int, seed: int) -> Batch:
-        """Sentences as the model sees them in an epoch of training."""
-
-    @abstractmethod
-    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
-        """Sentences as every model sees them when it is judged."""
-
-    @abstractmethod
-    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        """The mean loss of a chunk."""
-
-    @abstractmethod
-    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts: ...
-
-    @abstractmethod
-    def metrics(self, counts: Counts) -> dict[str, float]:
-        """ "loss", the headline figure, and "score", of which more is better."""
-
-    def warnings(self) -> list[str]:
-        """What was odd about the sentences encoded since the last call."""
-        return []
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+        """Whole numbers by name, one a token, `word_of` being the word that a token belongs to."""
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
         return EncodedSplit(self._rows(sentences))
@@ -114,16 +85,82 @@ class Task(ABC):
             heads: Sequence[int] = [UNKNOWN_HEAD] * len(ids)
             if sentence.heads is not None and len(ids) == len(sentence):  # words are not split
                 heads = sentence.heads
-            yield {"words": ids, "targets": self.targets_of(sentence, word_of), "heads": heads}
+            yield {"words": ids, "heads": heads, **self.fields_of(sentence, word_of)}
+
+    def warnings(self) -> list[str]:
+        """What was odd about the sentences encoded since the last call."""
+        return []
+
+    def training_batch(self, split: EncodedSplit, indices: Indices, epoch: int, seed: int) -> Batch:
+        """Sentences as the model sees them in an epoch of training."""
+        return self.evaluation_batch(split, indices)
+
+    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
+        """Sentences as every model sees them when it is judged."""
+        padded = split.gather(indices)
+        return as_batch(padded, padded.fields["words"], self.targets(padded))
+
+    def targets(self, padded: Padded) -> dict[str, NDArray[np.int64]]:
+        """The fields of `fields_of`, as they are."""
+        return {k: v for k, v in padded.fields.items() if k not in ("words", "heads")}
+
+    # What a model is worth; `read` is what its head reads of a batch.
+
+    @abstractmethod
+    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
+        """The mean loss of a chunk."""
+
+    @abstractmethod
+    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts: ...
+
+    @abstractmethod
+    def metrics(self, counts: Counts) -> dict[str, float]:
+        """ "loss", the headline figure, and "score", of which more is better.
+
+        What no batch has counted is zero in `counts`.
+        """
+
+    # What a user sees.
+
+    @abstractmethod
+    def answer(
+        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+    ) -> dict[str, Any]:
+        """The answer for one sentence, as JSON; `read` has a batch of it alone."""
+
+    @abstractmethod
+    def as_text(self, answer: Mapping[str, Any]) -> str: ...
 
 
-def tensors(padded: Padded, words: NDArray[np.int64], targets: NDArray[np.int64]) -> Batch:
+def as_batch(
+    padded: Padded, words: NDArray[np.int64], targets: Mapping[str, NDArray[np.int64]]
+) -> Batch:
     return Batch(
         torch.from_numpy(words),
         torch.from_numpy(padded.mask),
-        torch.from_numpy(np.where(padded.mask, targets, IGNORE)),
+        {
+            name: torch.from_numpy(np.where(padded.mask, target, IGNORE))
+            for name, target in targets.items()
+        },
         torch.from_numpy(np.where(padded.mask, padded.fields["heads"], UNKNOWN_HEAD)),
     )
+
+
+def first_tokens(word_of: Sequence[int]) -> list[int]:
+    """The position of each word's first token."""
+    return [i for i, word in enumerate(word_of) if i == 0 or word != word_of[i - 1]]
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Of each position that asks for a class that training knows; zero elsewhere."""
+    known = targets.masked_fill(targets < 0, IGNORE)
+    return F.cross_entropy(logits.movedim(-1, 1), known, reduction="none", ignore_index=IGNORE)
+
+
+def sentence_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean over the words of each sentence, (B, n, classes) -> (B,): as published."""
+    losses = cross_entropy(logits, targets)
+    return losses.sum(1) / (targets != IGNORE).sum(1).clamp(min=1)
 
 
 def gold_head_loss(posterior: Posterior, heads: Tensor, channel: int) -> Tensor:
@@ -136,9 +173,3 @@ def gold_head_loss(posterior: Posterior, heads: Tensor, channel: int) -> Tensor:
         asked = heads != UNKNOWN_HEAD
     losses = -p.clamp(min=torch.finfo(p.dtype).tiny).log() * asked
     return losses.sum() / asked.sum().clamp(min=1)
-
-
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Of each position that asks for a class that training knows; zero elsewhere."""
-    known = targets.masked_fill(targets < 0, IGNORE)
-    return F.cross_entropy(logits.movedim(-1, 1), known, reduction="none", ignore_index=IGNORE)

@@ -16,11 +16,12 @@ from probformer.training.files import (
     read_json,
     read_tensors,
     seal,
+    share,
     write_json,
     write_tensors,
 )
 
-_KEPT = 2
+_BEST = "best.safetensors"
 
 
 @dataclass
@@ -44,18 +45,28 @@ class Progress:
 
 
 def save_checkpoint(
-    folder: Path, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer
+    folder: Path,
+    progress: Progress,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    best: Path,
 ) -> None:
-    """Writes `state/step-N`; only then the ones before the last two go."""
+    """Writes a folder `step-…` with all of it; then only that one and the one before it stay."""
     part = folder / "part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     write_tensors(part / "model.safetensors", dict(model.state_dict()))
     write_tensors(part / "optimizer.safetensors", _optimizer_tensors(model, optimizer))
     write_json(part / "progress.json", asdict(progress))
-    seal(part, folder / f"step-{progress.step:09d}")
-    for old in sorted(folder.glob("step-*"))[:-_KEPT]:
-        shutil.rmtree(old)
+    if best.is_file():
+        share(best, part / _BEST)
+    # The same step ends one epoch and begins the next: two states, two names.
+    target = folder / f"step-{progress.step:09d}-epoch-{progress.epoch:06d}"
+    seal(part, target)
+    before = [path for path in sorted(folder.glob("step-*")) if path < target]
+    for old in folder.glob("step-*"):
+        if old != target and old not in before[-1:]:
+            shutil.rmtree(old)
 
 
 def load_checkpoint(
@@ -63,7 +74,7 @@ def load_checkpoint(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     warn: Callable[[str], None],
-) -> Progress | None:
+) -> tuple[Path, Progress] | None:
     """The newest whole checkpoint; a damaged one is reported and the one before it taken."""
     for path in sorted(folder.glob("step-*"), reverse=True):
         if not is_sealed(path):
@@ -72,8 +83,16 @@ def load_checkpoint(
         model.load_state_dict(read_tensors(path / "model.safetensors"))
         tensors = read_tensors(path / "optimizer.safetensors")
         _load_optimizer(model, optimizer, tensors)
-        return Progress(**read_json(path / "progress.json"))
+        return path, Progress(**read_json(path / "progress.json"))
     return None
+
+
+def restore_best(checkpoint: Path, best: Path) -> None:
+    """The best weights as they were at the checkpoint: those of a later epoch are forgotten."""
+    if (checkpoint / _BEST).is_file():
+        share(checkpoint / _BEST, best)
+    else:
+        best.unlink(missing_ok=True)
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

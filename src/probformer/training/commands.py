@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import statistics
-import subprocess
 import sys
-import tomllib
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-from accelerate import Accelerator
-
-import probformer
-from probformer.config import RunSettings, from_dict
+from probformer.config import RunSettings
+from probformer.config.lookup import read_settings
 from probformer.data.corpus import build_vocabulary, load_corpus
-from probformer.errors import InputError, require, require_whole
+from probformer.errors import counted, require, require_whole
 from probformer.training.evaluation import evaluate
-from probformer.training.report import build_reporter
-from probformer.training.run_folder import load_run, read_metrics
-from probformer.training.start import prepare
-
-Results = dict[str, dict[str, float]]
+from probformer.training.processes import join_processes
+from probformer.training.report import LineReporter, build_reporter, shown
+from probformer.training.run_folder import load_description, load_run
+from probformer.training.seeds import (
+    Results,
+    one_after_the_other,
+    parse_seeds,
+    side_by_side,
+    summary,
+)
+from probformer.training.start import encode_split, prepare, skipped_lines
+from probformer.training.stopping import Stopped, StopSignal, only_one
 
 
 def train_seeds(
@@ -39,37 +38,33 @@ def train_seeds(
     """One run, or one a seed with mean and standard deviation."""
     settings = read_settings(config, changes)
     folder = out or Path("runs") / Path(config).stem
-    if not seeds:
-        results = train_one(settings, folder, data, init, resume)
-        print_results(results, folder)
-        return
     require_whole("parallel", parallel)
-    numbers = parse_seeds(seeds)
-    folders = {seed: folder / f"seed-{seed}" for seed in numbers}
+    if not seeds:
+        require(parallel == 1, "--parallel is for several --seeds")
+        results = train_one(settings, folder, data, init, resume)
+        if join_processes().is_main_process:
+            print_results(results, folder)
+        return
+    folders = {seed: folder / f"seed-{seed}" for seed in parse_seeds(seeds)}
 
-    def run(seed: int) -> Results:
-        changed = [*changes, f"seed={seed}"]
+    def train(seed: int) -> Results:
+        changed = read_settings(config, [*changes, f"seed={seed}"])
+        return train_one(changed, folders[seed], data, init, resume, name=f"seed {seed}")
+
+    def command(seed: int) -> list[str]:
+        line = [sys.executable, "-m", "probformer.cli", "train", config]
+        line += ["--data", str(data), "--out", str(folders[seed])]
+        line += [part for change in (*changes, f"seed={seed}") for part in ("--set", change)]
+        return line + (["--init", str(init)] if init else []) + (["--resume"] if resume else [])
+
+    try:
         if parallel == 1:
-            return train_one(read_settings(config, changed), folders[seed], data, init, resume)
-        command = [sys.executable, "-m", "probformer.cli", "train", config]
-        command += ["--data", str(data), "--out", str(folders[seed])]
-        command += [part for change in changed for part in ("--set", change)]
-        command += ["--init", str(init)] if init else []
-        command += ["--resume"] if resume else []
-        # Threads of one run that wait for those of another make both many times slower.
-        threads = max(1, (os.cpu_count() or 1) // parallel)
-        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-        return read_metrics(folders[seed])[-1]["final"]
-
-    with ThreadPoolExecutor(parallel) as pool:
-        all_results = list(pool.map(run, numbers))
-    metric = load_run(folders[numbers[0]]).task.metric
-    for seed, results in zip(numbers, all_results, strict=True):
-        print(f"seed {seed}: test {metric} {results['test'][metric]:.4f}")
-    values = [results["test"][metric] for results in all_results]
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    print(f"test {metric} {statistics.mean(values):.4f} ± {spread:.4f} ({len(values)} seeds)")
+            one_after_the_other([*folders], train)
+        else:
+            side_by_side({seed: command(seed) for seed in folders}, parallel)
+    finally:
+        if join_processes().is_main_process:
+            print(*summary(folders), f"the runs are in {folder}", sep="\n")
 
 
 def train_one(
@@ -80,107 +75,70 @@ def train_one(
     resume: bool = False,
     name: str = "",
 ) -> Results:
-    accelerator = Accelerator()
+    accelerator = join_processes()
     reporter = build_reporter(accelerator.is_main_process, name)
     try:
-        training = prepare(settings, folder, data, reporter, accelerator, init, resume)
-        return training.train()
+        if not accelerator.is_main_process:
+            return _train(settings, folder, data, reporter, accelerator, init, resume)
+        with only_one(folder):
+            return _train(settings, folder, data, reporter, accelerator, init, resume)
+    except Stopped as stopped:
+        reporter.say(f"stopped; the same command with --resume goes on from {folder}")
+        raise SystemExit(128 + stopped.signal_number) from None
     finally:
         reporter.close()
 
 
+def _train(settings, folder, data, reporter, accelerator, init, resume) -> Results:
+    training = prepare(settings, folder, data, reporter, accelerator, init, resume)
+    with StopSignal() as training.stop:
+        return training.train()
+
+
 def print_results(results: Results, folder: Path) -> None:
-    task = load_run(folder).task
+    task = load_description(folder).task
     for split, metrics in results.items():
-        print(f"{split}: {task.metric} {metrics[task.metric]:.4f}, loss {metrics['loss']:.4f}")
+        print(
+            f"{split}: {task.metric} {shown(metrics[task.metric])}, loss {shown(metrics['loss'])}"
+        )
     print(f"the run is in {folder}")
 
 
 def evaluate_run(folder: Path, data: Path, split: str) -> None:
     run = load_run(folder)
     corpus = load_corpus(run.settings.data, data)
-    require(split in corpus, f"split must be one of {', '.join(corpus)}, got {split!r}")
-    accelerator = Accelerator()
+    known = ", ".join(corpus.splits)
+    require(split in corpus.splits, f"split must be one of {known}, got {split!r}")
+    accelerator = join_processes()
     model = run.model.to(accelerator.device)
-    metrics = evaluate(model, run.task, run.task.encode(corpus[split]), accelerator)
-    for name, value in metrics.items():
-        if name != "score":
-            print(f"{name} {value:.4f}")
+    encoded = encode_split(split, corpus, run.task, LineReporter())
+    metrics = evaluate(model, run.task, encoded, accelerator)
+    if accelerator.is_main_process:
+        for name, value in metrics.items():
+            if name != "score":
+                print(f"{name} {shown(value)}")
 
 
 def describe_data(config: str, changes: list[str], data: Path) -> None:
     settings = read_settings(config, changes)
     corpus = load_corpus(settings.data, data)
-    vocabulary = build_vocabulary(settings.vocabulary, corpus["train"])
-    for split, sentences in corpus.items():
+    vocabulary = build_vocabulary(settings.vocabulary, corpus.counted)
+    for split, sentences in corpus.splits.items():
         count = words = unknown = longest = 0
-        columns: dict[str, Counter[str]] = {}
+        values: dict[str, Counter[str]] = {}
         for sentence in sentences:
             count, words = count + 1, words + len(sentence)
-            unknown += sum(word not in vocabulary for word in sentence.words)
+            unknown += vocabulary.count_unknown(sentence.words)
             longest = max(longest, len(sentence))
-            for name, values in sentence.columns.items():
-                columns.setdefault(name, Counter()).update(values)
-        text = f"{split}: {count:,} sentences, {words:,} words ({unknown:,} unknown)"
-        print(f"{text}, longest {longest}")
-        for name, values in columns.items():
-            print(
-                f"  {name}: {len(values):,} values, most frequent {values.most_common(1)[0][0]!r}"
-            )
+            for name, column in sentence.columns.items():
+                values.setdefault(name, Counter()).update(column)
+            if sentence.label is not None:
+                values.setdefault("label", Counter())[sentence.label] += 1
+        size = f"{counted(count, 'sentence')}, {counted(words, 'word')} ({unknown:,} unknown)"
+        print(f"{split}: {size}, longest {longest}")
+        for name, counts in values.items():
+            most = f"most frequent {counts.most_common(1)[0][0]!r}"
+            print(f"  {name}: {counted(len(counts), 'value')}, {most}")
+        for warning in skipped_lines(sentences):
+            LineReporter().warn(warning)
     print(f"vocabulary: {len(vocabulary):,} entries, <unk> and <mask> included")
-
-
-def read_settings(config: str, changes: list[str]) -> RunSettings:
-    """The settings of a TOML file, or of a config that comes along, with changes like a.b=c."""
-    path = find_config(config)
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as TOML: {error}") from None
-    for change in changes:
-        apply_change(values, change)
-    try:
-        return from_dict(RunSettings, values)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def find_config(config: str) -> Path:
-    path = Path(config)
-    if path.is_file():
-        return path
-    package = Path(probformer.__file__).parent
-    shipped = [
-        folder
-        for folder in (package / "configs", package.parents[1] / "configs")
-        if folder.is_dir()
-    ]
-    for folder in shipped:
-        if (folder / f"{config}.toml").is_file():
-            return folder / f"{config}.toml"
-    names = sorted(path.stem for folder in shipped for path in folder.glob("*.toml"))
-    raise InputError(f"{config}: is no file and no config that comes along ({', '.join(names)})")
-
-
-def apply_change(values: dict[str, Any], change: str) -> None:
-    key, sign, text = change.partition("=")
-    require(bool(sign and key), f"--set must be like training.epochs=3, got {change!r}")
-    *tables, name = key.strip().split(".")
-    for table in tables:
-        values = values.setdefault(table, {})
-        require(isinstance(values, dict), f"--set {change}: {table} is no table of settings")
-    try:
-        values[name] = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        values[name] = text  # a bare word is a text
-
-
-def parse_seeds(text: str) -> list[int]:
-    """ "0..4" or "0,3,7"."""
-    try:
-        first, dots, last = text.partition("..")
-        seeds = [*range(int(first), int(last) + 1)] if dots else [int(x) for x in text.split(",")]
-    except ValueError:
-        seeds = []
-    require(bool(seeds) and min(seeds) >= 0, f"seeds must be like 0..4 or 0,3,7, got {text!r}")
-    return seeds

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from probformer.errors import InputError
 
 
+def check_tensorboard() -> None:
+    if find_spec("tensorboard") is None:
+        package = "the package tensorboard: pip install 'probformer[track]'"
+        raise InputError(f"training.tensorboard needs {package}")
+
+
 def write_curves(folder: Path, lines: list[dict[str, Any]]) -> None:
     """The epochs of `metrics.jsonl` as TensorBoard events, written anew."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise InputError(
-            "training.tensorboard needs the package tensorboard: pip install 'probformer[track]'"
-        ) from None
+    from torch.utils.tensorboard import SummaryWriter
+
     for old in folder.glob("events.out.tfevents.*"):
         old.unlink()
     with SummaryWriter(str(folder)) as writer:

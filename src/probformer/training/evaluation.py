@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import torch
 from accelerate import Accelerator
+from accelerate.utils import gather_object
 
 from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.heads import Model
 from probformer.tasks import Task
-from probformer.training.processes import sum_over_processes
 
 
 @torch.no_grad()
@@ -19,12 +21,14 @@ def evaluate(
     """Metrics over a whole split, in float32; processes share the batches."""
     model.eval()
     batches = evaluation_batches(split.lengths)
-    total = dict.fromkeys(task.counted, 0.0)  # a process may have no batch at all
+    own: defaultdict[str, float] = defaultdict(float)
     for indices in batches[accelerator.process_index :: accelerator.num_processes]:
         batch = task.evaluation_batch(split, indices).to(accelerator.device)
         read, _ = model(batch.words, batch.mask)
         for name, value in task.count(model, read, batch).items():
+            own[name] += value
+    total: defaultdict[str, float] = defaultdict(float)
+    for counts in gather_object([dict(own)]):
+        for name, value in counts.items():
             total[name] += value
-    sums = torch.tensor([*total.values()], dtype=torch.float64)
-    sums = sum_over_processes(accelerator, sums)
-    return task.metrics(dict(zip(total, sums.tolist(), strict=True)))
+    return task.metrics(total)

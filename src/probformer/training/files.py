@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, also after a crash of the machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ _SUMS = "sha256.json"
 def write_text(path: Path, text: str) -> None:
     temporary = path.with_name(path.name + ".part")
     temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    _put(temporary, path)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -35,13 +36,15 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path}: cannot be read as JSON: {error}") from None
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     temporary = path.with_name(path.name + ".part")
     try:
         save_file({name: t.detach().contiguous() for name, t in tensors.items()}, temporary)
     except safetensors.SafetensorError as error:  # a full disk, most likely
+        temporary.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written, what was there is kept: {error}") from None
-    os.replace(temporary, path)
+    temporary.chmod(0o666 & ~_umask())  # the library lets only the owner read
+    _put(temporary, path)
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -51,22 +54,57 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path}: cannot be read as safetensors: {error}") from None
 
 
+def share(source: Path, target: Path) -> None:
+    """The same contents under a second name, if possible without a second copy."""
+    temporary = target.with_name(target.name + ".part")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(source, temporary)
+    except OSError:
+        shutil.copyfile(source, temporary)
+    _put(temporary, target)
+
+
 def seal(folder: Path, target: Path) -> None:
     """Make a folder of finished files appear as `target`, with their checksums."""
     write_json(folder / _SUMS, {p.name: _sha256(p) for p in sorted(folder.iterdir())})
     if target.exists():
         shutil.rmtree(target)
-    os.replace(folder, target)
+    _put(folder, target)
 
 
 def is_sealed(folder: Path) -> bool:
     """Whether all files of a sealed folder are there as they were written."""
     try:
         sums = read_json(folder / _SUMS)
-        return all(_sha256(folder / name) == value for name, value in sums.items())
-    except (InputError, OSError):
+        return bool(sums) and all(_sha256(folder / name) == sum_ for name, sum_ in sums.items())
+    except (InputError, OSError, AttributeError):
         return False
 
 
+def _put(temporary: Path, path: Path) -> None:
+    """Rename, with contents and name on the disk before it returns."""
+    _to_disk(temporary)
+    os.replace(temporary, path)
+    _to_disk(path.parent)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _to_disk(path: Path) -> None:
+    if os.name != "posix":
+        return  # elsewhere folders cannot be opened
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

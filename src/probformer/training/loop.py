@@ -8,6 +8,7 @@ processes, goes the same way as one that is not.
 from __future__ import annotations
 
 import math
+import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +18,24 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from probformer.config import RunSettings
-from probformer.data.batches import training_batches
+from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.encoder import Encoder
 from probformer.errors import InputError
 from probformer.tasks.task import gold_head_loss
-from probformer.training.checkpoints import Progress, load_checkpoint, save_checkpoint
+from probformer.training.checkpoints import (
+    Progress,
+    load_checkpoint,
+    restore_best,
+    save_checkpoint,
+)
 from probformer.training.curves import write_curves
 from probformer.training.evaluation import evaluate
 from probformer.training.processes import sum_over_processes
 from probformer.training.report import Reporter
 from probformer.training.run_folder import (
+    WEIGHTS,
     Run,
     append_metrics,
     forget_metrics_after,
@@ -38,6 +45,7 @@ from probformer.training.run_folder import (
     write_weights,
 )
 from probformer.training.schedule import build_schedule
+from probformer.training.stopping import Stopped, StopSignal
 
 
 @dataclass
@@ -50,6 +58,7 @@ class Training:
     accelerator: Accelerator
     reporter: Reporter
     progress: Progress = field(default_factory=Progress)
+    stop: StopSignal = field(default_factory=StopSignal)
 
     def __post_init__(self) -> None:
         self.settings: RunSettings = self.run.settings
@@ -68,22 +77,25 @@ class Training:
         self.schedule = build_schedule(
             self.training.schedule, self.training.learning_rate, batches * self.training.epochs
         )
+        self._saved = time.monotonic()
 
     def resume(self) -> bool:
         """Go back to the last whole checkpoint; false if there is none."""
         states = self.folder / "state"
         found = load_checkpoint(states, self.model, self.optimizer, self.reporter.warn)
-        if found is None:
-            return False
-        self.progress = found
-        self.schedule.load_state(found.schedule)
+        if found is not None:
+            path, self.progress = found
+            self.schedule.load_state(self.progress.schedule)
+            if self.accelerator.is_main_process:
+                restore_best(path, self.folder / WEIGHTS)
         if self.accelerator.is_main_process:
-            forget_metrics_after(self.folder, found.epoch)
-        return True
+            forget_metrics_after(self.folder, self.progress.epoch)
+        return found is not None
 
     def train(self) -> dict[str, dict[str, float]]:
-        """All epochs that are left; then dev and test figures of the best one."""
-        self._saved = time.monotonic()
+        """All epochs that are left; then the figures of the best one."""
+        if self.progress.step == 0:
+            self._save()  # the weights that the run starts with may come from elsewhere
         while self.progress.epoch < self.training.epochs and not self.schedule.finished:
             self._epoch()
             self._judge()
@@ -100,43 +112,53 @@ class Training:
         )
         begin = time.monotonic() - progress.seconds
         while progress.batch < len(batches):
-            self._update(batches[progress.batch])
+            stop = self._update(batches[progress.batch])
             progress.batch += 1
             progress.step += 1
             progress.seconds = time.monotonic() - begin
-            self.reporter.batch_done(progress, len(batches), self.training.epochs)
-            if time.monotonic() - self._saved > 60 * self.training.checkpoint_minutes:
+            speed = progress.batch * self.training.batch / max(progress.seconds, 1e-9)
+            self.reporter.batch_done(progress, len(batches), self.training.epochs, speed)
+            if stop or time.monotonic() - self._saved > 60 * self.training.checkpoint_minutes:
                 self._save()
+            if stop:
+                raise Stopped(self.stop.received or signal.SIGTERM)
 
-    def _update(self, indices) -> None:
-        """Chunks of a batch each give a gradient; their sum is clipped and given to Adam."""
+    def _update(self, indices: Indices) -> bool:
+        """Chunks of a batch each give a gradient; their sum is clipped and given to Adam.
+
+        Returns whether to stop, which all processes agree about.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = self.schedule.rate(self.progress.step)
         self.model.train()
         self.optimizer.zero_grad(set_to_none=False)
         size = self.training.chunk or self.training.batch
         chunks = [indices[start : start + size] for start in range(0, len(indices), size)]
-        losses = torch.zeros(len(chunks), dtype=torch.float64)
+        loss = torch.zeros((), device=self.accelerator.device)
         for number, chunk in enumerate(chunks):
             if number % self.accelerator.num_processes == self.accelerator.process_index:
                 torch.manual_seed(
                     derive_seed(self.settings.seed, Purpose.DROPOUT, self.progress.step, number)
                 )
-                loss = self.chunk_loss(chunk)
-                loss.backward()
-                losses[number] = loss.detach().double().cpu()
+                of_chunk = self.chunk_loss(chunk)
+                of_chunk.backward()
+                loss += of_chunk.detach()
         self._add_up_gradients()
-        total = sum_over_processes(self.accelerator, losses).sum().item()
-        if not math.isfinite(total):
-            place = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"
-            advice = "a lower training.learning_rate may help; the last checkpoint is kept"
-            raise InputError(f"the loss is {total} in {place}: {advice}")
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+        stop = float(self.stop.received is not None)
+        found = sum_over_processes(self.accelerator, torch.tensor([loss.item(), stop]))
+        total, stop = found.tolist()
+        for name, value in (("loss", total), ("gradient's norm", norm.item())):
+            if not math.isfinite(value):
+                place = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"
+                advice = "a lower training.learning_rate may help; the last checkpoint is kept"
+                raise InputError(f"the {name} is {value} in {place}: {advice}")
         self.optimizer.step()
         self.progress.loss += total
         self.progress.chunks += len(chunks)
+        return stop > 0
 
-    def chunk_loss(self, indices) -> Tensor:
+    def chunk_loss(self, indices: Indices) -> Tensor:
         """The task's mean loss over a chunk, the penalty, and the loss of gold heads if asked."""
         task, training = self.run.task, self.training
         batch = task.training_batch(
@@ -144,7 +166,8 @@ class Training:
         ).to(self.accelerator.device)
         half = training.precision == "bf16"
         with torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=half):
-            read, posterior = self.model(batch.words, batch.mask)
+            heads = training.gold_heads is not None
+            read, posterior = self.model(batch.words, batch.mask, attention=heads)
             loss = task.loss(self.model, read, batch)
         if training.penalty and isinstance(self.model.encoder, Encoder):
             loss = loss + training.penalty * self.model.encoder.penalty()
@@ -166,8 +189,11 @@ class Training:
     def _judge(self) -> None:
         """Dev metrics after an epoch: schedule, best weights, a line, a checkpoint."""
         progress = self.progress
-        rate = self.schedule.rate(progress.step)
+        rate = self.schedule.rate(progress.step - 1)
         metrics = evaluate(self.model, self.run.task, self.splits["dev"], self.accelerator)
+        if not math.isfinite(metrics["loss"]):
+            found = f"the dev loss is {metrics['loss']} in epoch {progress.epoch + 1}"
+            raise InputError(f"{found}; the last checkpoint is kept")
         best = progress.best
         if best is None or (metrics["score"], -metrics["loss"]) > (best["score"], -best["loss"]):
             progress.best = {**metrics, "epoch": progress.epoch + 1}
@@ -180,35 +206,37 @@ class Training:
             "learning_rate": rate,
             "train_loss": progress.loss / progress.chunks,
             "dev": metrics,
+            "sentences": len(self.splits["train"]),
             "seconds": round(progress.seconds, 3),
         }
-        speed = len(self.splits["train"]) / max(progress.seconds, 1e-9)
         if self.accelerator.is_main_process:
             append_metrics(self.folder, line)
             if self.training.tensorboard:
                 write_curves(self.folder / "tensorboard", read_metrics(self.folder))
-        self.reporter.epoch_done(line, self.run.task.metric, speed, self.training.epochs)
-        progress.epoch, progress.batch, progress.loss, progress.chunks = (
-            progress.epoch + 1,
-            0,
-            0.0,
-            0,
-        )
-        progress.seconds = 0.0
+        self.reporter.epoch_done(line, self.run.task.metric, self.training.epochs)
+        progress.epoch, progress.batch = progress.epoch + 1, 0
+        progress.loss, progress.chunks, progress.seconds = 0.0, 0, 0.0
         self._save()
 
     def _save(self) -> None:
         self.progress.schedule = self.schedule.state()
         if self.accelerator.is_main_process:
-            save_checkpoint(self.folder / "state", self.progress, self.model, self.optimizer)
+            save_checkpoint(
+                self.folder / "state",
+                self.progress,
+                self.model,
+                self.optimizer,
+                best=self.folder / WEIGHTS,
+            )
         self._saved = time.monotonic()
 
     def _finish(self) -> dict[str, dict[str, float]]:
         self.accelerator.wait_for_everyone()
         best = load_run(self.folder).model.to(self.accelerator.device)
         results = {
-            split: evaluate(best, self.run.task, self.splits[split], self.accelerator)
-            for split in ("dev", "test")
+            name: evaluate(best, self.run.task, split, self.accelerator)
+            for name, split in self.splits.items()
+            if name != "train"
         }
         if self.accelerator.is_main_process:
             forget_metrics_after(self.folder, self.progress.epoch)

@@ -3,61 +3,67 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from probformer.errors import InputError
-from probformer.tasks.mlm import MaskedLM
-from probformer.tasks.tagging import Tagging
+from probformer.data.vocabulary import MASK
+from probformer.errors import counted
 from probformer.training.run_folder import Run, load_run
 
-MASK = "<mask>"
+_TOGETHER = 64
+_SHOWN = 10
 
 
 def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> Iterator[str]:
-    """One answer a sentence, as text or as JSON."""
+    """One answer a line, as text or as JSON; a blank line has a blank answer."""
     run = load_run(folder)
-    for line in lines:
-        words = line.split()
-        if not words:
-            continue
-        answer = predict(run, words)
-        yield json.dumps(answer, ensure_ascii=False) if as_json else _as_text(answer)
+    run.model.to("cuda" if torch.cuda.is_available() else "cpu")
+    unknown: dict[str, None] = {}
+    lines = iter(lines)
+    while together := [line.split() for line in islice(lines, _TOGETHER)]:
+        sentences = [words for words in together if words]
+        answers = iter(predict(run, sentences))
+        unknown |= {w: None for words in sentences for w in words if _is_unknown(run, w)}
+        for words in together:
+            answer = next(answers) if words else {"words": []}
+            if as_json:
+                yield json.dumps(answer, ensure_ascii=False)
+            else:
+                yield run.task.as_text(answer) if words else ""
+    if unknown:
+        listed = ", ".join([*unknown][:_SHOWN]) + (", …" if len(unknown) > _SHOWN else "")
+        print(f"note: {counted(len(unknown), 'unknown word')}: {listed}", file=sys.stderr)
+
+
+def _is_unknown(run: Run, word: str) -> bool:
+    return run.vocabulary.count_unknown([word]) > 0
 
 
 @torch.no_grad()
-def predict(run: Run, words: list[str], top: int = 5) -> dict[str, Any]:
-    """The tags of the words, or the likeliest words for each <mask>."""
+def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """The task's answers for sentences of words; "<mask>" is a word to be guessed."""
+    if not sentences:
+        return []
     vocabulary = run.vocabulary
-    ids, word_of = vocabulary.encode(words)
-    ids = [vocabulary.mask if words[w] == MASK else i for i, w in zip(ids, word_of, strict=True)]
-    tokens = torch.tensor([ids])
-    read, _ = run.model(tokens, torch.ones_like(tokens, dtype=torch.bool))
-    if isinstance(run.task, Tagging):
-        firsts = [word_of.index(word) for word in range(len(words))]
-        best = run.model.head(read[0, firsts]).argmax(-1).tolist()
-        return {"words": words, "tags": [run.task.tags[tag] for tag in best]}
-    assert isinstance(run.task, MaskedLM)
-    asked = [position for position, word in enumerate(word_of) if words[word] == MASK]
-    if not asked:
-        raise InputError(f"a sentence must have a {MASK} to fill, got {' '.join(words)!r}")
-    probabilities = run.model.head(read[0, asked]).softmax(-1)
-    best = probabilities.topk(min(top, probabilities.shape[-1]))
-    fillers = [
-        {vocabulary.words[i]: round(p, 4) for i, p in zip(row, values, strict=True)}
-        for row, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    ]
-    return {"words": words, "masks": fillers}
-
-
-def _as_text(answer: dict[str, Any]) -> str:
-    if "tags" in answer:
-        pairs = zip(answer["words"], answer["tags"], strict=True)
-        return " ".join(f"{word}/{tag}" for word, tag in pairs)
-    fillers = iter(answer["masks"])
-    filled = [next(iter(next(fillers))) if w == MASK else w for w in answer["words"]]
-    details = [", ".join(f"{w} {p:.2f}" for w, p in row.items()) for row in answer["masks"]]
-    return " ".join(filled) + "".join(f"\n  {detail}" for detail in details)
+    encoded = [vocabulary.encode(words) for words in sentences]
+    longest = max(len(ids) for ids, _ in encoded)
+    tokens = torch.zeros(len(sentences), longest, dtype=torch.long)
+    mask = torch.zeros(len(sentences), longest, dtype=torch.bool)
+    for row, (words, (ids, word_of)) in enumerate(zip(sentences, encoded, strict=True)):
+        masked = [
+            vocabulary.mask if words[w] == MASK else i for i, w in zip(ids, word_of, strict=True)
+        ]
+        tokens[row, : len(ids)] = torch.tensor(masked)
+        mask[row, : len(ids)] = True
+    device = next(run.model.parameters()).device
+    read, _ = run.model(tokens.to(device), mask.to(device))
+    answers = []
+    for row, (words, (ids, word_of)) in enumerate(zip(sentences, encoded, strict=True)):
+        alone = read[row : row + 1, : len(ids)] if read.dim() == 3 else read[row : row + 1]
+        answers.append(run.task.answer(run.model, alone, words, word_of))
+    return answers

@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 
 from probformer.config import RunSettings
+from probformer.config.lookup import read_settings
 from probformer.data.corpus import load_corpus
 from probformer.data.encoded import EncodedSplit
 from probformer.data.sentence import Sentence
+from probformer.tasks.labels import IGNORE
 from probformer.tasks.mlm import MaskedLM
-from probformer.tasks.task import IGNORE
-from probformer.training.commands import read_settings, train_one
+from probformer.training.commands import train_one
 from probformer.training.run_folder import load_run
 
 RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt")
@@ -58,30 +59,30 @@ def unigram_perplexity(folder: Path, settings: RunSettings) -> float:
     run = load_run(folder)
     task = run.task
     assert isinstance(task, MaskedLM)
-    corpus = load_corpus(settings.data, Path("."))
-    counts = np.bincount(task.encode(corpus["train"]).fields["words"], minlength=task.classes)
+    splits = load_corpus(settings.data, Path(".")).splits
+    counts = np.bincount(task.encode(splits["train"]).fields["words"], minlength=task.classes)
     probabilities = (counts[: task.classes] + 1) / (counts[: task.classes] + 1).sum()
-    targets = _masked_targets(task, task.encode(corpus["test"]))
+    targets = _masked_targets(task, task.encode(splits["test"]))
     return math.exp(-np.log(probabilities[targets]).mean())
 
 
 def _masked_targets(task: MaskedLM, split: EncodedSplit) -> np.ndarray:
-    targets = task.evaluation_batch(split, range(len(split))).targets.numpy()
+    targets = task.evaluation_batch(split, range(len(split))).targets["word"].numpy()
     return targets[targets != IGNORE]
 
 
 def frequent_tag_accuracy(settings: RunSettings) -> float:
     """The most frequent tag of each word in training, and of all words for unknown ones."""
     column = settings.task.column  # type: ignore[union-attr]
-    corpus = load_corpus(settings.data, Path("."))
+    splits = load_corpus(settings.data, Path(".")).splits
     by_word: dict[str, Counter[str]] = {}
     overall: Counter[str] = Counter()
-    for word, tag in _tagged(corpus["train"], column):
+    for word, tag in _tagged(splits["train"], column):
         by_word.setdefault(word, Counter())[tag] += 1
         overall[tag] += 1
     guesses = [
         by_word.get(word, overall).most_common(1)[0][0] == tag
-        for word, tag in _tagged(corpus["test"], column)
+        for word, tag in _tagged(splits["test"], column)
     ]
     return sum(guesses) / len(guesses)
 

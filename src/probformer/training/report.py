@@ -13,6 +13,10 @@ from rich.progress import Progress as Bar
 from probformer.training.checkpoints import Progress
 
 
+def shown(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.3g}"
+
+
 class Reporter:
     """Tells nothing; what processes other than the first use."""
 
@@ -20,9 +24,9 @@ class Reporter:
 
     def warn(self, text: str) -> None: ...
 
-    def batch_done(self, progress: Progress, batches: int, epochs: int) -> None: ...
+    def batch_done(self, progress: Progress, batches: int, epochs: int, speed: float) -> None: ...
 
-    def epoch_done(self, line: dict[str, Any], metric: str, speed: float, epochs: int) -> None: ...
+    def epoch_done(self, line: dict[str, Any], metric: str, epochs: int) -> None: ...
 
     def close(self) -> None: ...
 
@@ -39,8 +43,8 @@ class LineReporter(Reporter):
     def warn(self, text: str) -> None:
         print(f"{self.prefix}warning: {text}", file=sys.stderr, flush=True)
 
-    def epoch_done(self, line: dict[str, Any], metric: str, speed: float, epochs: int) -> None:
-        self.say(epoch_text(line, metric, speed, epochs))
+    def epoch_done(self, line: dict[str, Any], metric: str, epochs: int) -> None:
+        self.say(epoch_text(line, metric, epochs))
 
 
 class BarReporter(LineReporter):
@@ -50,49 +54,46 @@ class BarReporter(LineReporter):
         super().__init__(name)
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=12),
             TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(compact=True),
         )
         self.bar = Bar(*columns, console=Console(), transient=True)
-        self.task = self.bar.add_task("", total=None, figures="")
+        self.task = self.bar.add_task(f"{self.prefix}reading the data", total=None, figures="")
         self.bar.start()
-        self.shown = 0.0
+        self.shown_at = 0.0
         self.dev = ""
 
     def say(self, text: str) -> None:
         self.bar.console.print(f"{self.prefix}{text}", highlight=False, markup=False)
 
-    def batch_done(self, progress: Progress, batches: int, epochs: int) -> None:
-        if time.monotonic() - self.shown < 0.1:
+    def batch_done(self, progress: Progress, batches: int, epochs: int, speed: float) -> None:
+        if time.monotonic() - self.shown_at < 0.1:
             return
-        self.shown = time.monotonic()
+        self.shown_at = time.monotonic()
+        loss = progress.loss / max(progress.chunks, 1)
         self.bar.update(
             self.task,
-            description=f"epoch {progress.epoch + 1}/{epochs}",
+            description=f"{self.prefix}{progress.epoch + 1}/{epochs}",
             total=epochs * batches,
             completed=progress.epoch * batches + progress.batch,
-            figures=self._figures(progress),
+            figures=f"loss {loss:.3f} {self.dev}{speed:,.0f}/s",
         )
 
-    def _figures(self, progress: Progress) -> str:
-        loss = progress.loss / max(progress.chunks, 1)
-        speed = progress.batch / max(progress.seconds, 1e-9)
-        return f"loss {loss:.4f}  {self.dev}{speed:.1f} batches/s  left"
-
-    def epoch_done(self, line: dict[str, Any], metric: str, speed: float, epochs: int) -> None:
-        super().epoch_done(line, metric, speed, epochs)
-        self.dev = f"dev {metric} {line['dev'][metric]:.4f}  "
+    def epoch_done(self, line: dict[str, Any], metric: str, epochs: int) -> None:
+        super().epoch_done(line, metric, epochs)
+        self.dev = f"dev {line['dev'][metric]:.4g} "
 
     def close(self) -> None:
         self.bar.stop()
 
 
-def epoch_text(line: dict[str, Any], metric: str, speed: float, epochs: int) -> str:
-    dev = line["dev"]
+def epoch_text(line: dict[str, Any], metric: str, epochs: int) -> str:
+    dev = shown(line["dev"][metric])
+    speed = line["sentences"] / max(line["seconds"], 1e-9)
     return (
-        f"epoch {line['epoch']}/{epochs}  train loss {line['train_loss']:.4f}  "
-        f"dev {metric} {dev[metric]:.4f}  lr {line['learning_rate']:.2e}  {speed:,.0f} sentences/s"
+        f"epoch {line['epoch']}/{epochs}  loss {line['train_loss']:.4f}  dev {metric} {dev}  "
+        f"lr {line['learning_rate']:.1e}  {speed:,.0f}/s"
     )
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ import torch
 import probformer
 from probformer.baselines import Transformer
 from probformer.config import (
+    BuiltinData,
+    DataSettings,
     EncoderSettings,
     RunSettings,
     TransformerSettings,
@@ -39,6 +42,7 @@ from probformer.tasks import Task, build_task
 from probformer.training.files import read_json, read_tensors, write_json, write_tensors, write_text
 
 FORMAT_VERSION = 1
+WEIGHTS = "model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,24 @@ def build_encoder(
     return Encoder(vocabulary, settings)
 
 
-def write_description(folder: Path, run: Run) -> None:
+def holds_run(folder: Path) -> bool:
+    """Whether there is something to lose: a run that has begun and done an epoch."""
+    return (folder / WEIGHTS).is_file()
+
+
+def has_begun(folder: Path) -> bool:
+    return (folder / "run.toml").is_file()  # the last to be written of what describes a run
+
+
+def clear_run(folder: Path) -> None:
+    """What a run that came to nothing left behind."""
+    for checkpoint in (folder / "state").glob("step-*"):
+        shutil.rmtree(checkpoint)
+    for name in ("run.toml", "metrics.jsonl"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def write_description(folder: Path, run: Run, init: Path | None) -> None:
     """Everything but weights and metrics."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = run.settings
@@ -73,26 +94,40 @@ def write_description(folder: Path, run: Run) -> None:
             "task": {**to_dict(settings.task), **run.task.state()},
         },
     )
-    run.vocabulary.save(folder / "tokenizer.json")
-    write_text(folder / "run.toml", to_toml(settings))
-    write_json(folder / "environment.json", _environment())
+    write_text(folder / "tokenizer.json", run.vocabulary.to_json() + "\n")
+    write_json(folder / "environment.json", {**_environment(), "init": init and str(init)})
     write_text(folder / "README.md", _model_card(run, {}))
+    write_text(folder / "run.toml", to_toml(settings))
 
 
 def write_weights(folder: Path, model: Model) -> None:
-    write_tensors(folder / "model.safetensors", dict(model.state_dict()))
+    write_tensors(folder / WEIGHTS, dict(model.state_dict()))
 
 
 def write_model_card(folder: Path, run: Run, results: dict[str, dict[str, float]]) -> None:
     write_text(folder / "README.md", _model_card(run, results))
 
 
-def load_run(folder: Path) -> Run:
+def load_run(folder: str | Path) -> Run:
     """A run with the weights of its best epoch."""
-    require(
-        (folder / "config.json").is_file(), f"{folder}: is no run folder: config.json is missing"
-    )
-    config = read_json(folder / "config.json")
+    folder = Path(folder)
+    run = load_description(folder)
+    weights = folder / WEIGHTS
+    require(weights.is_file(), f"{folder}: has no weights yet: {WEIGHTS} is missing")
+    try:
+        run.model.load_state_dict(read_tensors(weights))
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(f"{weights}: does not fit config.json: {reason}") from None
+    run.model.eval()
+    return run
+
+
+def load_description(folder: Path) -> Run:
+    """A run with a model as it was before training."""
+    path = folder / "config.json"
+    require(path.is_file(), f"{folder}: is no run folder: config.json is missing")
+    config = read_json(path)
     version = config.get("format_version") if isinstance(config, dict) else None
     if version != FORMAT_VERSION:
         known = f"this version reads {FORMAT_VERSION}"
@@ -100,18 +135,14 @@ def load_run(folder: Path) -> Run:
     settings = from_toml(RunSettings, folder / "run.toml")
     vocabulary = Vocabulary.load(folder / "tokenizer.json")
     task = build_task(settings.task, vocabulary)
-    task.load_state(config["task"])
-    kind = TransformerSettings if config["encoder"]["kind"] == "transformer" else EncoderSettings
-    encoder = build_encoder(from_dict(kind, config["encoder"]), config["vocabulary"])
-    model = Model(encoder, task.build_head(encoder))
-    weights = folder / "model.safetensors"
-    require(weights.is_file(), f"{folder}: has no weights yet: model.safetensors is missing")
     try:
-        model.load_state_dict(read_tensors(weights))
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise InputError(f"{weights}: does not fit config.json: {reason}") from None
-    return Run(settings, vocabulary, task, model.eval())
+        task.load_state(config["task"])
+        classes = {"transformer": TransformerSettings, "pt": EncoderSettings}
+        encoder_settings = from_dict(classes[config["encoder"]["kind"]], config["encoder"])
+        encoder = build_encoder(encoder_settings, config["vocabulary"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: is damaged: {error!r}") from None
+    return Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
 
 
 def append_metrics(folder: Path, line: dict[str, Any]) -> None:
@@ -130,7 +161,10 @@ def forget_metrics_after(folder: Path, epochs: int) -> None:
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     path = folder / "metrics.jsonl"
     require(path.is_file(), f"{folder}: has no metrics yet: metrics.jsonl is missing")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise InputError(f"{path}: cannot be read as lines of JSON: {error}") from None
 
 
 def _epoch_of(line: str) -> float:
@@ -151,6 +185,12 @@ def _environment() -> dict[str, Any]:
     }
 
 
+def _described(data: DataSettings) -> str:
+    if isinstance(data, BuiltinData):
+        return f"{data.size:,} sentences of Probformer's built-in corpus, seed {data.seed}"
+    return f"{data.train}, {data.dev} and {data.test} in {data.folder!r}"
+
+
 def _model_card(run: Run, results: dict[str, dict[str, float]]) -> str:
     settings = run.settings
     encoder = run.model.encoder
@@ -158,13 +198,13 @@ def _model_card(run: Run, results: dict[str, dict[str, float]]) -> str:
     lines = [
         f"# A {kind} trained on {settings.task.kind}",
         "",
-        f"- Data: {to_dict(settings.data)}",
+        f"- Data: {_described(settings.data)}",
         f"- Encoder: {encoder.count_parameters():,} parameters without word embeddings;",
         f"  vocabulary of {len(run.vocabulary):,} entries",
         f"- Seed: {settings.seed}",
     ]
     for split, metrics in results.items():
         figure = metrics[run.task.metric]
-        lines.append(f"- {split}: {run.task.metric} {figure:.4f}, loss {metrics['loss']:.4f}")
+        lines.append(f"- {split}: {run.task.metric} {figure:.6g}, loss {metrics['loss']:.6g}")
     lines += ["", "All settings are in `run.toml`. Weights are shared under the terms of the data."]
     return "\n".join(lines) + "\n"

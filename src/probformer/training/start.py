@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import nn
 
-from probformer.config import RunSettings, TransformerSettings, from_toml
-from probformer.data.corpus import build_vocabulary, load_corpus
+from probformer.config import PlateauSchedule, RunSettings, TransformerSettings, from_toml
+from probformer.config.reading import differences
+from probformer.data.corpus import Corpus, FileSplit, build_vocabulary, load_corpus
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
-from probformer.data.readers import SentenceFile
-from probformer.data.sentence import Sentence
 from probformer.encoder import Encoder
-from probformer.errors import InputError, require
+from probformer.errors import InputError, counted, require
 from probformer.heads import Model
 from probformer.tasks import Task, build_task
+from probformer.tasks.task import UNKNOWN_HEAD
+from probformer.training.curves import check_tensorboard
 from probformer.training.loop import Training
 from probformer.training.report import Reporter
-from probformer.training.run_folder import Run, build_encoder, load_run, write_description
+from probformer.training.run_folder import (
+    Run,
+    build_encoder,
+    clear_run,
+    has_begun,
+    holds_run,
+    load_description,
+    load_run,
+    write_description,
+)
 
 
 def prepare(
@@ -34,51 +44,96 @@ def prepare(
     resume: bool = False,
 ) -> Training:
     """Reads the data, builds the model, and goes back to a checkpoint if told so."""
-    if resume:
-        settings = _same_settings(settings, folder)
-    elif (folder / "config.json").exists():
-        raise InputError(f"{folder}: holds a run already; resume it, or choose another folder")
-    corpus = load_corpus(settings.data, data)
-    vocabulary = build_vocabulary(settings.vocabulary, corpus["train"])
-    task = build_task(settings.task, vocabulary)
-    task.learn_classes(corpus["train"])
-    splits = {}
-    for name, sentences in corpus.items():
-        splits[name] = task.encode(sentences)
-        _report_split(name, sentences, task, reporter)
+    going_on = resume and has_begun(folder)
+    if resume and not going_on:
+        reporter.say(f"{folder} holds no run to resume: starting anew")
+    elif going_on:
+        _check_same_settings(settings, folder)
+    elif holds_run(folder):
+        choice = "--resume goes on with it, --out chooses another folder"
+        raise InputError(f"{folder}: holds a run already; {choice}")
+    if settings.training.tensorboard:
+        check_tensorboard()
 
+    corpus = load_corpus(settings.data, data)
+    vocabulary = build_vocabulary(settings.vocabulary, corpus.counted)
+    task = build_task(settings.task, vocabulary)
+    task.learn_classes(corpus.splits["train"])
+    if going_on:
+        _check_same_data(task, folder)
+    splits = {name: encode_split(name, corpus, task, reporter) for name in corpus.splits}
     _check_lengths(settings, splits)
+    _check_gold_heads(settings, splits["train"], reporter)
+
     torch.manual_seed(derive_seed(settings.seed, Purpose.INITIALISATION))
     encoder = build_encoder(settings.encoder, len(vocabulary))
-    model = Model(encoder, task.build_head(encoder))
-    run = Run(settings, vocabulary, task, model)
-    if init is not None:
+    run = Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
+    if init is not None and not going_on:
         reporter.say(start_from(run, load_run(init)))
+    accelerator.wait_for_everyone()  # nobody looks for a run any more: it may be written
     if accelerator.is_main_process:
-        write_description(folder, run)
-    accelerator.wait_for_everyone()
+        if not going_on:
+            clear_run(folder)
+        write_description(folder, run, init)
+    _report_model(run, accelerator, reporter)
     training = Training(run, splits, folder, accelerator, reporter)
     if resume and training.resume():
         done = training.progress
-        reporter.say(f"going on after {done.epoch} epochs and {done.batch} batches")
+        place = f"{counted(done.epoch, 'epoch')} and {counted(done.batch, 'batch', 'batches')}"
+        reporter.say(f"going on after {place}")
     return training
 
 
-def _same_settings(settings: RunSettings, folder: Path) -> RunSettings:
-    path = folder / "run.toml"
-    require(path.is_file(), f"{folder}: has nothing to resume: run.toml is missing")
-    before = from_toml(RunSettings, path)
-    require(before == settings, f"{path}: differs from the settings given; resume takes the same")
-    return before
+def _report_model(run: Run, accelerator: Accelerator, reporter: Reporter) -> None:
+    parameters = f"{run.model.encoder.count_parameters():,} parameters"
+    device = accelerator.device.type
+    reporter.say(f"encoder of {parameters}, vocabulary of {len(run.vocabulary):,}, on {device}")
+    training = run.settings.training
+    chunks = -(-training.batch // (training.chunk or training.batch))
+    if chunks < accelerator.num_processes:
+        have = f"{counted(chunks, 'chunk')} for {accelerator.num_processes} processes"
+        reporter.warn(f"a batch has {have}: a smaller training.chunk gives all of them work")
 
 
-def _report_split(name: str, sentences: Iterable[Sentence], task: Task, reporter: Reporter) -> None:
-    if isinstance(sentences, SentenceFile) and sentences.report.skipped:
-        bad = sentences.report
-        first = "; ".join(f"line {line}: {reason}" for line, reason in bad.problems)
-        reporter.warn(f"{sentences.path}: left out {bad.skipped} sentences with bad lines: {first}")
-    for warning in task.warnings():
+def encode_split(name: str, corpus: Corpus, task: Task, reporter: Reporter) -> EncodedSplit:
+    """A split as numbers; says how large it is, and what is odd about it."""
+    sentences = corpus.splits[name]
+    split = task.encode(sentences)
+    unknown = int(np.count_nonzero(split.fields["words"] == task.vocabulary.unk))
+    size = f"{counted(len(split), 'sentence')}, {counted(split.tokens, 'token')}"
+    reporter.say(f"{name}: {size}, {unknown:,} of them unknown")
+    for warning in (*skipped_lines(sentences), *task.warnings()):
         reporter.warn(f"{name}: {warning}")
+    return split
+
+
+def skipped_lines(sentences: object) -> list[str]:
+    """What the latest pass over a split left out."""
+    warnings = []
+    for file in sentences.files if isinstance(sentences, FileSplit) else ():
+        if bad := file.report.skipped:
+            first = "; ".join(f"line {line}: {reason}" for line, reason in file.report.problems)
+            found = f"left out {counted(bad, 'sentence')} with bad lines"
+            warnings.append(f"{file.path}: {found}: {first}")
+    return warnings
+
+
+def _check_same_settings(settings: RunSettings, folder: Path) -> None:
+    """What does not change the run may differ; more epochs do not if a plateau ends it."""
+    path = folder / "run.toml"
+    free = {"name", "training.checkpoint_minutes", "training.tensorboard"}
+    if isinstance(settings.training.schedule, PlateauSchedule):
+        free.add("training.epochs")
+    for key, (old, new) in differences(from_toml(RunSettings, path), settings).items():
+        message = f"{path}: has {key} = {old!r}, but the run to go on with would have {new!r}"
+        require(key in free, message)
+
+
+def _check_same_data(task: Task, folder: Path) -> None:
+    before = load_description(folder)
+    same = before.vocabulary.words == task.vocabulary.words and before.task.state() == task.state()
+    message = "the data is not that of the run: its words or classes differ"
+    require(same, f"{folder}: {message}")
 
 
 def _check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> None:
@@ -87,30 +142,41 @@ def _check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> No
         return
     for name, split in splits.items():
         longest = int(split.lengths.argmax())
-        length, rows = int(split.lengths[longest]), encoder.max_length
-        table = f"the position table has {rows} rows (encoder.max_length)"
-        require(length <= rows, f"{name}: sentence {longest + 1} has {length} tokens, {table}")
+        length, places = int(split.lengths[longest]), encoder.longest
+        table = f"the position table has places for {places} (encoder.max_length)"
+        require(length <= places, f"{name}: sentence {longest + 1} has {length} tokens, {table}")
+
+
+def _check_gold_heads(settings: RunSettings, split: EncodedSplit, reporter: Reporter) -> None:
+    if settings.training.gold_heads is None:
+        return
+    known = float(np.mean(np.asarray(split.fields["heads"]) != UNKNOWN_HEAD))
+    require(known > 0, "training.gold_heads needs data with heads, and words that are not split")
+    if known < 1:
+        reporter.warn(f"{100 * known:.0f} % of the training tokens have a gold head")
 
 
 def start_from(run: Run, other: Run) -> str:
     """Take another run's encoder; words are matched by their spelling. Says what was found."""
     encoder, source = run.model.encoder, other.model.encoder
-    words, weights = _embedding(encoder), dict(source.named_parameters())
+    words = _embedding(encoder)
+    own = {name: p for name, p in encoder.named_parameters() if p is not words.weight}
+    given = {name: p for name, p in source.named_parameters() if p is not _embedding(source).weight}
+    for name in sorted({*own, *given}):
+        shapes = [tuple(side[name].shape) if name in side else "none" for side in (own, given)]
+        message = f"{name} has shape {shapes[0]}, in the run to start from {shapes[1]}"
+        require(shapes[0] == shapes[1], f"the encoder to start from does not fit: {message}")
+    special = (run.vocabulary.unk, run.vocabulary.mask)
     taken = 0
     with torch.no_grad():
-        for name, parameter in encoder.named_parameters():
-            if parameter is words.weight:
-                continue
-            if name not in weights or weights[name].shape != parameter.shape:
-                raise InputError(f"the encoder to start from does not fit: {name} differs")
-            parameter.copy_(weights[name])
+        for name, parameter in own.items():
+            parameter.copy_(given[name])
         for index, word in enumerate(run.vocabulary.words):
             if word in other.vocabulary:
-                row = _embedding(source).weight[other.vocabulary.id_of(word)]
-                words.weight[index] = row
-                taken += 1
-    left = len(run.vocabulary) - taken
-    return f"started from an encoder: {taken} words matched, {left} words are new"
+                words.weight[index] = _embedding(source).weight[other.vocabulary.id_of(word)]
+                taken += index not in special
+    left = len(run.vocabulary) - len(special) - taken
+    return f"started from an encoder: {counted(taken, 'word')} matched, {left:,} are new"
 
 
 def _embedding(encoder: nn.Module) -> nn.Embedding:

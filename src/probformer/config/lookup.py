@@ -1,0 +1,66 @@
+"""Run settings by the name of a config, or from a file, with changes from the command line."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import probformer
+from probformer.config.reading import from_dict
+from probformer.config.run_settings import RunSettings
+from probformer.errors import InputError, require
+
+
+def read_settings(config: str, changes: list[str]) -> RunSettings:
+    """The settings of a TOML file, or of a config that comes along, with changes like a.b=c."""
+    path = find_config(config)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as TOML: {error}") from None
+    values.setdefault("name", path.stem)
+    for change in changes:
+        apply_change(values, change)
+    try:
+        return from_dict(RunSettings, values)
+    except InputError as error:
+        changed = f" with {', '.join(changes)}" if changes else ""
+        raise InputError(f"{path}{changed}: {error}") from None
+
+
+def shipped_configs() -> dict[str, Path]:
+    """The configs that come along, by name; they lie beside the package or inside of it."""
+    package = Path(probformer.__file__).parent
+    folders = (package.parents[1] / "configs", package / "configs")
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
+
+
+def find_config(config: str) -> Path:
+    path = Path(config)
+    if path.is_file():
+        return path
+    shipped = shipped_configs()
+    if config not in shipped:
+        close = difflib.get_close_matches(config, shipped, n=3) or list(shipped)
+        listed = f"is no file and no config that comes along; there is {', '.join(close)}"
+        raise InputError(f"{config}: {listed}")
+    return shipped[config]
+
+
+def apply_change(values: dict[str, Any], change: str) -> None:
+    key, sign, text = change.partition("=")
+    require(bool(sign and key), f"--set must be like training.epochs=3, got {change!r}")
+    *tables, name = key.strip().split(".")
+    for table in tables:
+        values = values.setdefault(table, {})
+        require(isinstance(values, dict), f"--set {change}: {table} is no table of settings")
+    try:
+        values[name] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        values[name] = text  # a bare word is a text
+    if name == "kind":  # other settings belong to the kind that was there
+        kind = values["kind"]
+        values.clear()
+        values["kind"] = kind

@@ -1,0 +1,97 @@
+"""Classification: one label for a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor, nn
+
+from probformer.baselines import Transformer
+from probformer.data.encoded import EncodedSplit, Row
+from probformer.data.sentence import Sentence
+from probformer.data.vocabulary import Vocabulary
+from probformer.encoder import Encoder
+from probformer.errors import InputError
+from probformer.heads import Model
+from probformer.tasks.labels import Labels
+from probformer.tasks.task import Batch, Counts, Indices, Task, cross_entropy
+
+
+class Classification(Task):
+    """A layer on the sentence's own vector: ROOT's scores, or the CLS vector of a transformer."""
+
+    metric = "accuracy"
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.labels = Labels()
+
+    def learn_classes(self, sentences: Iterable[Sentence]) -> None:
+        self.labels = Labels(_label_of(sentence) for sentence in sentences)
+
+    def state(self) -> dict[str, Any]:
+        return {"labels": self.labels.names}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.labels = Labels(state["labels"])
+
+    def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
+        head = nn.Linear(encoder.width, len(self.labels))
+        nn.init.xavier_uniform_(head.weight)  # as published
+        return head
+
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+        label = _label_of(sentence)
+        if label not in self.labels.names:
+            known = ", ".join(self.labels.names)
+            message = f"the label {label!r} is none of the training data's ({known})"
+            raise InputError(f"{sentence.place()}: {message}")
+        return {"label": [self.labels.number(label)] * len(word_of)}
+
+    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
+        batch = super().evaluation_batch(split, indices)
+        return replace(batch, targets={"label": batch.targets["label"][:, 0]})
+
+    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
+        return cross_entropy(model.head(read), batch.targets["label"]).mean()
+
+    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
+        logits, labels = model.head(read), batch.targets["label"]
+        return {
+            "loss": cross_entropy(logits, labels).sum().item(),
+            "right": float((logits.argmax(-1) == labels).sum()),
+            "sentences": float(len(labels)),
+        }
+
+    def metrics(self, counts: Counts) -> dict[str, float]:
+        sentences = max(counts["sentences"], 1)
+        accuracy = counts["right"] / sentences
+        # Rounded as published: ties are common, and the loss decides them.
+        return {
+            "loss": counts["loss"] / sentences,
+            "accuracy": accuracy,
+            "score": round(accuracy, 4),
+        }
+
+    def answer(
+        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+    ) -> dict[str, Any]:
+        probabilities = model.head(read)[0].softmax(-1).tolist()
+        by_label = dict(zip(self.labels.names, probabilities, strict=True))
+        best = max(by_label, key=by_label.__getitem__)
+        return {
+            "words": words,
+            "label": best,
+            "probabilities": {label: round(p, 4) for label, p in by_label.items()},
+        }
+
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        return f"{answer['label']} ({answer['probabilities'][answer['label']]:.2f})"
+
+
+def _label_of(sentence: Sentence) -> str:
+    if sentence.label is None:
+        raise InputError(f"{sentence.place()}: the sentence has no label, which the task asks for")
+    return sentence.label

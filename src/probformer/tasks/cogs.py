@@ -1,0 +1,192 @@
+"""COGS: the meaning of a sentence, as five tags a word from which its logical form is rebuilt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from probformer.baselines import Transformer
+from probformer.config import CogsSettings
+from probformer.data.cogs import NO_PARENT, WordTags, form_from_tags, tags_from_form
+from probformer.data.encoded import EncodedSplit, Row
+from probformer.data.sentence import Sentence
+from probformer.data.vocabulary import Vocabulary
+from probformer.encoder import Encoder
+from probformer.errors import InputError, require
+from probformer.heads import Model, Pointer, SeveralHeads
+from probformer.tasks.labels import IGNORE, Labels
+from probformer.tasks.task import Batch, Counts, Indices, Task, sentence_losses
+
+KINDS = tuple(item.name for item in fields(WordTags))
+"""Of tags: parent, role, category, noun_type, verb_name."""
+_NO_PARENT, _PREVIOUS = "none", "-1"
+"""Classes of parents, which are texts like those of the other tags."""
+
+
+class Cogs(Task):
+    """A sentence is right when all five tags of all its words are.
+
+    The parent of a word is pointed at ("attention"), or is one of the places ("absolute") or
+    distances ("relative") of the training data. To have none is a class of its own, or, with
+    `none_as_previous`, the same class as the word before: a published figure's convention.
+    """
+
+    metric = "accuracy"
+
+    def __init__(self, settings: CogsSettings, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        needed = "the task 'cogs' must have a vocabulary of kind 'words', got 'subwords'"
+        require(not vocabulary.subwords, needed)
+        self.settings = settings
+        self.labels = {name: Labels() for name in KINDS}
+        self.cases = Labels()
+
+    def learn_classes(self, sentences: Iterable[Sentence]) -> None:
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for sentence in sentences:
+            for name, values in self._classes_of(sentence).items():
+                found[name].update(values)
+        self.labels = {name: Labels(found[name]) for name in KINDS}
+
+    def state(self) -> dict[str, Any]:
+        return {"labels": {name: labels.names for name, labels in self.labels.items()}}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.labels = {name: Labels(names) for name, names in state["labels"].items()}
+
+    def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
+        layers: dict[str, nn.Module] = {
+            name: nn.Linear(encoder.width, len(labels)) for name, labels in self.labels.items()
+        }
+        if self.settings.parent == "attention":
+            layers["parent"] = Pointer(encoder.width)
+        return SeveralHeads(layers)
+
+    # Between tags and class numbers.
+
+    def _classes_of(self, sentence: Sentence) -> dict[str, list[str]]:
+        if sentence.logical_form is None:
+            raise InputError(f"{sentence.place()}: the sentence has no logical form")
+        try:
+            tags = tags_from_form(sentence.words, sentence.logical_form)
+        except InputError as error:
+            raise InputError(f"{sentence.place()}: {error}") from None
+        classes = {name: list(getattr(tags, name)) for name in KINDS}
+        classes["parent"] = [self._parent_class(i, parent) for i, parent in enumerate(tags.parent)]
+        return classes
+
+    def _parent_class(self, word: int, parent: int) -> str:
+        if parent == NO_PARENT:
+            return _PREVIOUS if self.settings.none_as_previous else _NO_PARENT
+        return str(parent - word if self.settings.parent == "relative" else parent)
+
+    def _parent_of(self, word: int, name: str) -> int:
+        if name == _NO_PARENT:
+            return NO_PARENT
+        return int(name) + (word if self.settings.parent == "relative" else 0)
+
+    def _number(self, kind: str, name: str) -> int:
+        if kind == "parent" and self.settings.parent == "attention":
+            return 0 if name == _NO_PARENT else int(name) + 1  # as the pointer counts
+        return self.labels[kind].number(name)
+
+    def _name(self, kind: str, number: int) -> str:
+        if kind == "parent" and self.settings.parent == "attention":
+            return str(number - 1) if number else _NO_PARENT
+        return self.labels[kind].name(number)
+
+    def _tags(self, numbers: Mapping[str, Sequence[int]]) -> WordTags:
+        """The tags of a sentence from the numbers of their classes."""
+        names = {kind: [self._name(kind, n) for n in numbers[kind]] for kind in KINDS}
+        parents = [self._parent_of(word, name) for word, name in enumerate(names.pop("parent"))]
+        return WordTags(tuple(parents), **{kind: tuple(texts) for kind, texts in names.items()})
+
+    # The protocol.
+
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+        row = {
+            kind: [self._number(kind, name) for name in names]
+            for kind, names in self._classes_of(sentence).items()
+        }
+        row["case"] = [self.cases.number(sentence.label or "")] * len(sentence)
+        return row
+
+    def warnings(self) -> list[str]:
+        return [
+            warning
+            for kind, labels in self.labels.items()
+            for warning in labels.take_warnings(f"values of {kind}")
+        ]
+
+    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
+        batch = super().evaluation_batch(split, indices)
+        return replace(batch, targets={**batch.targets, "case": batch.targets["case"][:, 0]})
+
+    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
+        """The losses of the five kinds of tags, added up."""
+        losses = [
+            sentence_losses(logits, batch.targets[kind]).mean()
+            for kind, logits in model.head(read, batch.mask).items()
+        ]
+        return torch.stack(losses).sum()
+
+    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
+        counts: defaultdict[str, float] = defaultdict(float)
+        logits = model.head(read, batch.mask)
+        right = torch.ones(len(batch.words), dtype=torch.bool, device=batch.words.device)
+        for kind, of_kind in logits.items():
+            target = batch.targets[kind]
+            counts["loss"] += sentence_losses(of_kind, target).sum().item()
+            right &= ((of_kind.argmax(-1) == target) | (target == IGNORE)).all(1)
+        cases = batch.targets["case"].tolist()
+        predicted = {kind: of_kind.argmax(-1) for kind, of_kind in logits.items()}
+        for row, (case, is_right) in enumerate(zip(cases, right.tolist(), strict=True)):
+            name = self.cases.name(case)
+            same_form = is_right or self._same_form(row, predicted, batch)
+            for what, value in (("all", 1), ("right", is_right), ("same form", same_form)):
+                counts[what] += value
+                counts[f"{what}/{name}"] += value
+        return counts
+
+    def _same_form(self, row: int, predicted: Mapping[str, Tensor], batch: Batch) -> bool:
+        """Whether the tags of a sentence, though wrong, give the right logical form."""
+        length = int(batch.mask[row].sum())
+        words = [self.vocabulary.words[word] for word in batch.words[row, :length].tolist()]
+        gold, guess = (
+            self._tags({kind: tags[kind][row, :length].tolist() for kind in KINDS})
+            for tags in (batch.targets, predicted)
+        )
+        return form_from_tags(words, gold) == form_from_tags(words, guess)
+
+    def metrics(self, counts: Counts) -> dict[str, float]:
+        """Over all sentences, and for each case if there are several."""
+        sentences = max(counts["all"], 1)
+        accuracy = counts["right"] / sentences
+        figures = {
+            "loss": counts["loss"] / sentences,
+            "accuracy": accuracy,
+            "exact match": counts["same form"] / sentences,
+            "score": round(accuracy, 4),  # as published: ties are common, and the loss decides
+        }
+        cases = sorted(key.partition("/")[2] for key in counts if key.startswith("all/"))
+        if len(cases) > 1:
+            for case in cases:
+                figures[f"accuracy/{case}"] = counts[f"right/{case}"] / counts[f"all/{case}"]
+        return figures
+
+    def answer(
+        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+    ) -> dict[str, Any]:
+        mask = torch.ones(read.shape[:2], dtype=torch.bool, device=read.device)
+        logits = model.head(read, mask)
+        tags = self._tags({kind: of.argmax(-1)[0].tolist() for kind, of in logits.items()})
+        values = {kind: list(getattr(tags, kind)) for kind in KINDS}
+        return {"words": words, "tags": values, "logical_form": form_from_tags(words, tags)}
+
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        return answer["logical_form"]

@@ -1,0 +1,76 @@
+"""Named entities: spans of words, as BIOES tags."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from probformer.config import NERSettings
+from probformer.data.sentence import Sentence
+from probformer.data.spans import SchemeReader, Span, f1, spans_by_conlleval, spans_strict
+from probformer.data.vocabulary import Vocabulary
+from probformer.heads import Model
+from probformer.tasks.labels import IGNORE
+from probformer.tasks.tagging import Tagging
+from probformer.tasks.task import Batch, Counts
+
+_READINGS = {"f1": spans_by_conlleval, "strict f1": spans_strict}
+
+
+class NER(Tagging):
+    """Tagging with BIOES tags, judged by the F1 of spans.
+
+    "f1" reads predicted tags as conlleval does, "strict f1" only where they are well formed.
+    """
+
+    metric = "f1"
+
+    def __init__(self, settings: NERSettings, vocabulary: Vocabulary) -> None:
+        super().__init__(settings, vocabulary)
+        self._reader = SchemeReader()
+
+    def tags_of(self, sentence: Sentence) -> Sequence[str]:
+        return self._reader.to_bioes(super().tags_of(sentence), sentence.place)
+
+    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
+        counts = defaultdict(float, super().count(model, read, batch))
+        predicted = model.head(read).argmax(-1).tolist()
+        for gold, guess in zip(batch.targets["tag"].tolist(), predicted, strict=True):
+            asked = [i for i, tag in enumerate(gold) if tag != IGNORE]
+            both = [[self.tags.name(tags[i]) for i in asked] for tags in (gold, guess)]
+            for reading, spans_of in _READINGS.items():
+                right, guessed = map(spans_of, both)
+                counts[f"{reading}: gold"] += len(right)
+                counts[f"{reading}: guessed"] += len(guessed)
+                counts[f"{reading}: right"] += len(right & guessed)
+        return counts
+
+    def metrics(self, counts: Counts) -> dict[str, float]:
+        figures = {
+            reading: f1(*(counts[f"{reading}: {what}"] for what in ("right", "guessed", "gold")))
+            for reading in _READINGS
+        }
+        # Rounded as published: ties are common, and the loss decides them.
+        return {**super().metrics(counts), **figures, "score": round(figures["f1"], 4)}
+
+    def answer(
+        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+    ) -> dict[str, Any]:
+        answer = super().answer(model, read, words, word_of)
+        spans = sorted(spans_by_conlleval(answer["tags"]))
+        return {**answer, "entities": [_entity(span, words) for span in spans]}
+
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """The sentence with its entities in brackets."""
+        words = list(answer["words"])
+        for entity in answer["entities"]:
+            words[entity["start"]] = "[" + words[entity["start"]]
+            words[entity["end"] - 1] += f" {entity['kind']}]"
+        return " ".join(words)
+
+
+def _entity(span: Span, words: Sequence[str]) -> dict[str, Any]:
+    return {**span._asdict(), "text": " ".join(words[span.start : span.end])}

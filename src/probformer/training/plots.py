@@ -1,0 +1,36 @@
+"""Curves of runs as pictures; needs matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from probformer.errors import InputError
+
+Epochs = list[dict[str, Any]]
+
+
+def plot_curves(runs: Mapping[str, tuple[str, list[Epochs]]], path: Path) -> None:
+    """Training loss and dev figure by epoch: a colour a config, a line a seed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        package = "the package matplotlib: pip install 'probformer[plot]'"
+        raise InputError(f"curves need {package}") from None
+    metrics = sorted({metric for metric, _ in runs.values()})
+    figure = Figure(figsize=(5 * (1 + len(metrics)), 4), layout="constrained")
+    loss, *panels = figure.subplots(1, 1 + len(metrics), squeeze=False)[0]
+    loss.set(title="training loss", xlabel="epoch")
+    by_metric = dict(zip(metrics, panels, strict=True))
+    for metric, panel in by_metric.items():
+        panel.set(title=f"dev {metric}", xlabel="epoch")
+    for number, (name, (metric, seeds)) in enumerate(runs.items()):
+        for seed, lines in enumerate(seeds):
+            epochs = [line["epoch"] for line in lines]
+            style = {"color": f"C{number % 10}", "label": name if seed == 0 else None}
+            loss.plot(epochs, [line["train_loss"] for line in lines], **style)
+            by_metric[metric].plot(epochs, [line["dev"][metric] for line in lines], **style)
+    figure.legend(*loss.get_legend_handles_labels(), loc="outside lower center", fontsize="small")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="svg", metadata={"Date": None})

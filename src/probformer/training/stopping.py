@@ -1,0 +1,61 @@
+"""To stop a run from outside, and to keep two from sharing a folder."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from probformer.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: two runs in a folder go unnoticed
+    fcntl = None
+
+
+class Stopped(Exception):
+    """Training stopped between two batches, with a checkpoint, because a signal asked for it."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.signal_number = signal_number
+
+
+class StopSignal:
+    """Notes the first Ctrl-C or SIGTERM; the second one stops at once."""
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> StopSignal:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            raise KeyboardInterrupt
+        self.received = number
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """While this lasts, no other process trains in the folder."""
+    state = folder / "state"
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("w") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InputError(f"{folder}: another process is training this run") from None
+        yield

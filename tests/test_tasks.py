@@ -1,0 +1,307 @@
+"""What each task asks, and how it counts: against counts done by hand, and oracles."""
+
+import random
+from collections import defaultdict
+from types import SimpleNamespace
+
+import pytest
+import torch
+from seqeval.metrics import f1_score
+from seqeval.scheme import IOBES
+from torch import nn
+
+from probformer.baselines import Transformer
+from probformer.config import (
+    ClassificationSettings,
+    CogsSettings,
+    NERSettings,
+    TransformerSettings,
+)
+from probformer.data.sentence import Sentence
+from probformer.data.vocabulary import Vocabulary
+from probformer.errors import InputError
+from probformer.heads import Pointer
+from probformer.tasks import build_task
+from probformer.tasks.labels import IGNORE, Labels
+
+
+def logits_of(numbers, classes):
+    """Scores whose largest is at the numbers given."""
+    return nn.functional.one_hot(torch.tensor(numbers), classes).float() * 10
+
+
+def figures(task, *batches):
+    """Metrics of the (head, batch) pairs, as evaluation adds them up."""
+    total = defaultdict(float)
+    for head, batch in batches:
+        model = SimpleNamespace(head=head)
+        for name, value in task.count(model, torch.zeros(*batch.words.shape, 1), batch).items():
+            total[name] += value
+    return task.metrics(total)
+
+
+def test_labels_number_names_and_remember_unseen_ones():
+    labels = Labels(["b", "a", "b"])
+    assert [labels.number(x) for x in "ab"] == [0, 1]
+    unseen = [labels.number(x) for x in ("z", "y", "z")]
+    assert unseen[0] == unseen[2] < IGNORE
+    assert unseen[1] < unseen[0]
+    assert [labels.name(x) for x in (0, 1, *unseen)] == ["a", "b", "z", "y", "z"]
+    assert labels.take_warnings("tags") == [
+        "tags that training does not have count as wrong: 'z' (2), 'y' (1)"
+    ]
+    assert labels.take_warnings("tags") == []
+
+
+# Named entities
+
+
+def ner(sentences):
+    vocabulary = Vocabulary.from_sentences([s.words for s in sentences])
+    task = build_task(NERSettings(), vocabulary)
+    task.learn_classes(sentences)
+    return task
+
+
+def entities(*tags, line=1):
+    words = tuple(f"w{i}" for i in range(len(tags)))
+    return Sentence(words, {"entity": tags}, path="file", line=line)
+
+
+def test_entities_are_bioes_inside():
+    iob1 = [entities("I-X", "I-X", "B-X", "O", "I-Y")]
+    iob2 = [entities("B-X", "I-X", "B-X", "O", "B-Y")]
+    expected = ["B-X", "E-X", "S-X", "O", "S-Y"]
+    for sentences in (iob1, iob2, [entities(*expected)]):
+        task = ner(sentences)
+        assert task.tags.names == sorted(expected)
+        batch = task.evaluation_batch(task.encode(sentences), [0])
+        assert [task.tags.name(n) for n in batch.targets["tag"][0].tolist()] == expected
+
+
+def test_mixed_schemes_are_refused_with_file_and_line():
+    with pytest.raises(InputError, match=r"^file:6: the tag 'I-X' starts an entity as in IOB1"):
+        ner([entities("B-X", "I-X"), entities("O", "I-X", line=5)])
+
+
+def test_f1_is_that_of_seqeval():
+    """Random predictions, ill-formed ones among them, over sentences of several batches."""
+    choose = random.Random(0)
+    tags = ["O", *(f"{p}-{kind}" for p in "BIES" for kind in ("X", "Y"))]
+    spans = [["O"], ["S-X"], ["S-Y"], ["B-X", "E-X"], ["B-Y", "I-Y", "E-Y"]]
+    gold = [[t for s in choose.choices(spans, k=5) for t in s] for _ in range(40)]
+    guess = [[t if choose.random() < 0.7 else choose.choice(tags) for t in s] for s in gold]
+    sentences = [entities(*tags) for tags in gold]
+    task = ner([*sentences, entities(*(tag for span in spans for tag in span))])
+    task.tags = Labels(tags)
+    split = task.encode(sentences)
+    pairs = []
+    for start in (0, 25):
+        rows = range(start, 25 if start == 0 else 40)
+        batch = task.evaluation_batch(split, rows)
+        width = batch.words.shape[1]
+        numbers = [[*map(task.tags.number, guess[i])] for i in rows]
+        padded = [row + [0] * (width - len(row)) for row in numbers]
+        pairs.append((lambda _, padded=padded: logits_of(padded, len(tags)), batch))
+    found = figures(task, *pairs)
+    assert found["f1"] == pytest.approx(f1_score(gold, guess), abs=1e-12)
+    strict = f1_score(gold, guess, mode="strict", scheme=IOBES)
+    assert found["strict f1"] == pytest.approx(strict, abs=1e-12)
+    assert found["strict f1"] != found["f1"]
+    assert found["score"] == round(found["f1"], 4)
+
+
+def test_an_entity_of_a_kind_that_training_does_not_have_is_missed():
+    task = ner([entities("B-X", "I-X", "O")])
+    split = task.encode([entities("B-X", "I-X", "O"), entities("B-NEW", "I-NEW", "O")])
+    assert "'B-NEW' (1)" in task.warnings()[0]
+    batch = task.evaluation_batch(split, [0, 1])
+    right = [[*map(task.tags.number, ("B-X", "E-X", "O"))]] * 2
+    found = figures(task, (lambda _: logits_of(right, 3), batch))
+    assert found["f1"] == pytest.approx(2 * 1 / (2 + 2))
+
+
+def test_entities_are_shown_in_brackets():
+    task = ner([entities("B-X", "I-X", "O", "B-Y", "O")])
+    numbers = [[*map(task.tags.number, ("B-X", "E-X", "O", "S-Y", "O"))]]
+    model = SimpleNamespace(head=lambda read: logits_of(numbers, len(task.tags))[0])
+    words = ["New", "York", "likes", "Ann", "."]
+    answer = task.answer(model, torch.zeros(1, 5, 1), words, [0, 1, 2, 3, 4])
+    assert answer["entities"] == [
+        {"start": 0, "end": 2, "kind": "X", "text": "New York"},
+        {"start": 3, "end": 4, "kind": "Y", "text": "Ann"},
+    ]
+    assert task.as_text(answer) == "[New York X] likes [Ann Y] ."
+
+
+# Classification
+
+
+def labelled(*labels):
+    return [Sentence(("a", "b")[: 1 + n % 2], label=label, path="file", line=n + 1)
+            for n, label in enumerate(labels)]  # fmt: skip
+
+
+def classifier(sentences):
+    task = build_task(ClassificationSettings(), Vocabulary.from_sentences([["a", "b"]]))
+    task.learn_classes(sentences)
+    return task
+
+
+def test_a_sentence_has_one_label():
+    task = classifier(labelled("good", "bad", "good"))
+    batch = task.evaluation_batch(task.encode(labelled("good", "bad", "good")), [0, 1, 2])
+    assert batch.targets["label"].tolist() == [1, 0, 1]
+    found = figures(task, (lambda _: logits_of([1, 1, 1], 2), batch))
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["loss"] == pytest.approx(10 / 3, abs=1e-3)
+
+
+def test_a_label_outside_the_set_is_refused_with_file_and_line():
+    task = classifier(labelled("good", "bad"))
+    message = r"^file:2: the label 'so so' is none of the training data's \(bad, good\)"
+    with pytest.raises(InputError, match=message):
+        task.encode(labelled("good", "so so"))
+    with pytest.raises(InputError, match=r"^file:1: the sentence has no label"):
+        classifier(labelled(None))
+
+
+def test_cls_is_in_front_and_reads_the_whole_sentence():
+    settings = TransformerSettings(
+        width=8, layers=2, heads=2, head_width=4, feed_forward=16, max_length=6, readout="cls"
+    )
+    torch.manual_seed(0)
+    model = Transformer(10, settings).eval()
+    words = torch.tensor([[1, 2, 3, 0], [4, 5, 6, 7]])
+    mask = torch.tensor([[True] * 3 + [False], [True] * 4])
+    posterior = model(words, mask, trace=True)
+    read = model.representation(posterior)
+    assert read.shape == (2, 8)
+    assert posterior.z_scores.shape == (2, 4, 8)
+    assert posterior.head_marginals.shape == (2, 2, 4, 4)
+    total = posterior.head_marginals.sum(-1) + posterior.root_head_marginals
+    torch.testing.assert_close(total, mask[:, None].expand(2, 2, 4).float())
+    alone = model.representation(model(words[:1, :3], mask[:1, :3]))
+    torch.testing.assert_close(alone, read[:1])
+    for position in range(3):  # every word counts, and where it stands
+        changed = words.clone()
+        changed[0, position] = 9
+        assert not torch.allclose(model.representation(model(changed, mask))[0], read[0])
+    swapped = words[:, [1, 0, 2, 3]]
+    assert not torch.allclose(model.representation(model(swapped, mask))[0], read[0])
+    with pytest.raises(InputError, match="which has places for 5, got a sentence of 6 words"):
+        model(torch.zeros(1, 6, dtype=torch.long), torch.ones(1, 6, dtype=torch.bool))
+
+
+# COGS
+
+CATS = [
+    ("A cat liked Emma .", "cat ( x _ 1 ) AND like . agent ( x _ 2 , x _ 1 ) AND "
+     "like . theme ( x _ 2 , Emma )"),
+    ("Emma liked the cat .", "* cat ( x _ 3 ) ; like . agent ( x _ 1 , Emma ) AND "
+     "like . theme ( x _ 1 , x _ 3 )"),
+]  # fmt: skip
+
+
+def meanings(*pairs, case="in_distribution"):
+    return [
+        Sentence(tuple(text.split()), label=case, logical_form=form, path="file", line=n + 1)
+        for n, (text, form) in enumerate(pairs)
+    ]
+
+
+def cogs(sentences, **settings):
+    vocabulary = Vocabulary.from_sentences([s.words for s in sentences])
+    task = build_task(CogsSettings(**settings), vocabulary)
+    task.learn_classes(sentences)
+    return task
+
+
+@pytest.mark.parametrize(
+    ("settings", "parents"),
+    [
+        ({"parent": "relative"}, ["none", "1", "none", "-1", "none"]),
+        ({"parent": "relative", "none_as_previous": True}, ["-1", "1", "-1", "-1", "-1"]),
+        ({"parent": "absolute"}, ["none", "2", "none", "2", "none"]),
+    ],
+)
+def test_parents_are_classes(settings, parents):
+    sentences = meanings(*CATS)
+    task = cogs(sentences, **settings)
+    batch = task.evaluation_batch(task.encode(sentences), [0])
+    assert [task.labels["parent"].name(n) for n in batch.targets["parent"][0].tolist()] == parents
+
+
+def test_parents_may_be_pointed_at():
+    sentences = meanings(*CATS)
+    task = cogs(sentences, parent="attention")
+    batch = task.evaluation_batch(task.encode(sentences), [0, 1])
+    assert batch.targets["parent"].tolist() == [[0, 3, 0, 3, 0], [2, 0, 0, 2, 0]]
+
+
+def heads_saying(task, batch, **changed):
+    """A head that gives the gold tags, but for some."""
+    numbers = {name: batch.targets[name].clamp(min=0).clone() for name in task.labels}
+    for name, (row, word, number) in changed.items():
+        numbers[name][row, word] = number
+    sizes = {name: len(labels) for name, labels in task.labels.items()}
+    sizes["parent"] = max(sizes["parent"], 1 + batch.words.shape[1])
+    logits = {n: logits_of(values.tolist(), sizes[n]) for n, values in numbers.items()}
+    return lambda read, mask: logits
+
+
+@pytest.mark.parametrize("parent", ["relative", "absolute", "attention"])
+def test_sentences_are_right_or_wrong_as_a_whole(parent):
+    sentences = meanings(*CATS) + meanings(CATS[1], case="a case")
+    task = cogs(sentences, parent=parent)
+    batch = task.evaluation_batch(task.encode(sentences), [0, 1, 2])
+    found = figures(task, (heads_saying(task, batch), batch))
+    assert (found["accuracy"], found["exact match"]) == (1, 1)
+    # A wrong category that the form does not use: the form is right all the same.
+    verb = task.labels["category"].number("")
+    found = figures(task, (heads_saying(task, batch, category=(0, 2, verb)), batch))
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert found["exact match"] == 1
+    agent = task.labels["role"].number("agent")
+    found = figures(task, (heads_saying(task, batch, role=(2, 3, agent)), batch))
+    assert found["accuracy"] == found["exact match"] == pytest.approx(2 / 3)
+    assert found["accuracy/in_distribution"] == 1
+    assert found["accuracy/a case"] == 0
+
+
+def test_a_distance_that_training_does_not_have_is_wrong():
+    task = cogs(meanings(*CATS))
+    far = ("Emma liked the old old cat .", CATS[1][1].replace("x _ 3", "x _ 5"))
+    split = task.encode(meanings(far))
+    assert task.warnings() == [
+        "values of parent that training does not have count as wrong: '-4' (1)"
+    ]
+    batch = task.evaluation_batch(split, [0])
+    found = figures(task, (heads_saying(task, batch), batch))
+    assert found["accuracy"] == found["exact match"] == 0
+
+
+def test_a_form_that_does_not_parse_is_refused_with_file_and_line():
+    with pytest.raises(InputError, match=r"^file:2: "):
+        cogs(meanings(CATS[0], ("A cat slept .", "cat ( x _ 1 ) AND sleep")))
+    with pytest.raises(InputError, match=r"^file:1: the sentence has no logical form"):
+        cogs(meanings(("A cat slept .", None)))
+
+
+def test_the_answer_is_a_logical_form():
+    sentences = meanings(*CATS)
+    task = cogs(sentences)
+    batch = task.evaluation_batch(task.encode(sentences), [1])
+    model = SimpleNamespace(head=heads_saying(task, batch))
+    answer = task.answer(model, torch.zeros(1, 5, 1), list(sentences[1].words), range(5))
+    assert task.as_text(answer) == answer["logical_form"] == CATS[1][1]
+
+
+def test_a_pointer_does_not_point_at_padding():
+    torch.manual_seed(0)
+    pointer, x = Pointer(4), torch.randn(2, 3, 4)
+    mask = torch.tensor([[True, True, False], [True] * 3])
+    scores = pointer(x, mask)
+    assert scores.shape == (2, 3, 4)
+    assert scores.softmax(-1)[0, :2, 3].eq(0).all()
+    torch.testing.assert_close(pointer(x[:1, :2], mask[:1, :2]), scores[:1, :2, :3])
