@@ -8,11 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from probformer.data.builtin import builtin_corpus
 from probformer.errors import InputError
 from probformer.training import files, run_folder
 from probformer.training.commands import train_one
@@ -110,20 +112,16 @@ def test_other_data_is_refused_and_nothing_changes(whole, tmp_path, monkeypatch,
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    corpus = "probformer.data.corpus.builtin_corpus"
-    from probformer.data.builtin import builtin_corpus
 
     def other(size, _):
         if seed == 1:
             return builtin_corpus(size, 1)
-        from dataclasses import replace
-
         return {
             name: [replace(s, words=tuple(w[::-1] for w in s.words)) for s in sentences]
             for name, sentences in builtin_corpus(size, 0).items()
         }
 
-    monkeypatch.setattr(corpus, other)
+    monkeypatch.setattr("probformer.data.corpus.builtin_corpus", other)
     with pytest.raises(InputError, match="the data is not that of the run"):
         ready(settings(), folder, resume=True)
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
@@ -261,9 +259,6 @@ def test_a_series_of_seeds_goes_on_and_names_the_one_that_fails(tmp_path):
 
 def test_gold_heads_need_heads(tmp_path, monkeypatch):
     given = settings("tagging", gold_heads={"channel": 0})
-    from dataclasses import replace
-
-    from probformer.data.builtin import builtin_corpus
 
     def without(size, seed):
         corpus = builtin_corpus(size, seed)

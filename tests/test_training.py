@@ -24,7 +24,6 @@ from probformer.tasks.labels import IGNORE
 from probformer.tasks.task import gold_head_loss
 from probformer.training.commands import train_one
 from probformer.training.predict import predict
-from probformer.training.quickstart import frequent_tag_accuracy, unigram_perplexity
 from probformer.training.report import LineReporter
 from probformer.training.run_folder import load_run, read_metrics
 from probformer.training.schedule import build_schedule
@@ -190,20 +189,6 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, caps
     assert "the checkpoint is damaged; going back to the one before" in capsys.readouterr().err
     training.train()
     assert_same_runs(tmp_path / "whole", tmp_path / "damaged")
-
-
-def test_masked_language_models_learn(tmp_path):
-    """Below 60 % of the unigram's perplexity, on a corpus of 1,000 sentences."""
-    given = settings(encoder=LARGER, size=1000, epochs=8)
-    results = train_one(given, tmp_path)
-    assert results["test"]["perplexity"] < 0.6 * unigram_perplexity(tmp_path, given)
-
-
-def test_taggers_learn(tmp_path):
-    """At least a third fewer errors than the most frequent tag of each word."""
-    given = settings("tagging", size=600, epochs=8)
-    results = train_one(given, tmp_path)
-    assert 1 - results["test"]["accuracy"] < 2 / 3 * (1 - frequent_tag_accuracy(given))
 
 
 def test_starting_from_another_run_is_ahead_of_scratch(tmp_path, capsys):

@@ -44,7 +44,7 @@ def run_quickstart(out: Path) -> None:
     console.print(table)
     console.print(f"The runs are in {out}. Try next:", highlight=False)
     for line in (
-        f'predict {out}/mlm-builtin-pt "the <mask> of the teacher sleeps ."',
+        f'predict {out}/mlm-builtin-pt "the <mask> of the guard was fine ."',
         f'predict {out}/tagging-builtin-pt "they plan to visit her ."',
         "train mlm-builtin-pt --set training.epochs=30 --out runs/longer",
     ):

@@ -6,6 +6,7 @@ A row of the report is a config, with the changes that were made to it; its runs
 from __future__ import annotations
 
 import statistics
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -106,7 +107,8 @@ def collect(folders: Iterable[Path]) -> list[Row]:
         for path in _run_folders(folder):
             run = _finished(path)
             settings = run.run.settings
-            key = (settings.name or path.name, _changes(settings))
+            series = path.parent if path.name.startswith("seed-") else path
+            key = (settings.name or series.name, _changes(settings))
             found.setdefault(key, []).append(run)
     published = _published()
     return [
@@ -151,10 +153,10 @@ def print_report(folders: Iterable[Path], markdown: bool, curves: Path | None) -
         if markdown:
             print(f"{title}\n\n" if title else "", _as_markdown(table), sep="")
         else:
-            rich_table = Table(*table[0], title=title or None)
+            shown = Table(*table[0], title=title or None)
             for line in table[1:]:
-                rich_table.add_row(*line)
-            Console().print(rich_table)
+                shown.add_row(*line)
+            Console(width=None if sys.stdout.isatty() else 120).print(shown)
     if curves is not None:
         named = {f"{row.name} {row.changes}".strip(): row for row in rows}
         plot_curves(

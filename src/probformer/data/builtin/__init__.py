@@ -10,72 +10,77 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from zlib import crc32
 
+from probformer.data.builtin.generalisations import (
+    GENERALISATIONS,
+    draw_generalisation,
+    draw_in_distribution,
+)
 from probformer.data.builtin.grammar import Grammar
-from probformer.data.builtin.lexicon import Phrase
-from probformer.data.builtin.logical_forms import GENERALISATIONS, generalisation, in_distribution
+from probformer.data.builtin.opinions import opinion_voiced
+from probformer.data.builtin.phrases import laid_out
+from probformer.data.builtin.splits import BuiltinSplit
 from probformer.data.sentence import Sentence
-from probformer.errors import InputError, is_whole, require_whole
+from probformer.errors import is_whole, require, require_whole
 
-__all__ = ["builtin_cogs", "builtin_corpus"]
-
-LONGEST = 40
-LABELS = {1: "positive", 0: "neutral", -1: "negative"}
-SHARES = {"train": (0, 1), "dev": (2,), "test": (3,)}
-"""The quarters of all sentences, by their checksum, that a split draws from."""
+__all__ = ["BuiltinSplit", "builtin_cogs", "builtin_corpus"]
 
 
-def builtin_corpus(size: int = 4000, seed: int = 0) -> dict[str, list[Sentence]]:
+def builtin_corpus(size: int = 4000, seed: int = 0) -> dict[str, BuiltinSplit]:
     """Splits "train" (`size` sentences), "dev" and "test" (an eighth of it each).
 
-    Columns "upos", "xpos" and "entity" (BIOES); gold heads; the label is the opinion voiced.
+    Columns "upos", "xpos" and "entity" (BIOES); gold heads; the label is the opinion voiced,
+    as `probformer.data.builtin.opinions` says.
     """
-    return _splits("corpus", _tagged_sentence, size, seed)
+    require_whole("size", size)
+    return _splits("corpus", _draw_tagged, size, seed, distinct=False)
 
 
-def builtin_cogs(size: int = 4000, seed: int = 0) -> dict[str, list[Sentence]]:
+def builtin_cogs(size: int = 4000, seed: int = 0) -> dict[str, BuiltinSplit]:
     """The same splits with logical forms in the notation of COGS, and "gen".
 
     "gen" has about a quarter of `size`, the cases of generalisation in turn: structures, and
-    words in roles, that "train" never has. The label of its sentences names the case.
+    words in roles, that "train" never has. The label of its sentences names the case. "train"
+    begins with what each case can be learnt from, and so has no fewer sentences than there are
+    cases.
     """
-    corpus = _splits("cogs", in_distribution, size, seed)
-    random, rounds = Random(f"cogs gen {seed}"), max(1, size // (4 * len(GENERALISATIONS)))
-    corpus["gen"] = [generalisation(random, c) for _ in range(rounds) for c in GENERALISATIONS]
-    return corpus
+    cases = len(GENERALISATIONS)
+    require_whole("size", size, low=cases)
+    splits = _splits("cogs", draw_in_distribution, size, seed, distinct=True)
+    drawn = max(1, size // (4 * cases)) * cases
+    splits["gen"] = BuiltinSplit(drawn, f"cogs gen {seed}", draw_generalisation, distinct=True)
+    return splits
 
 
 def _splits(
-    name: str, draw: Callable[[Random], Sentence], size: int, seed: int
-) -> dict[str, list[Sentence]]:
-    require_whole("size", size)
-    if not is_whole(seed):
-        raise InputError(f"seed must be a whole number, got {seed!r}")
-    counts = {"train": size, "dev": max(1, size // 8), "test": max(1, size // 8)}
-    corpus: dict[str, list[Sentence]] = {split: [] for split in counts}
-    for split, sentences in corpus.items():
-        # A string seeds the generator by its digest, the same in every process.
-        random = Random(f"{name} {split} {seed}")
-        while len(sentences) < counts[split]:
-            sentence = draw(random)
-            text = " ".join(sentence.words)
-            if len(sentence) <= LONGEST and crc32(text.encode()) % 4 in SHARES[split]:
-                sentences.append(sentence)
-    return corpus
-
-
-def _tagged_sentence(random: Random) -> Sentence:
-    root = Grammar(random).sentence()
-    columns = {
-        name: tuple(getattr(token, name) for token in root.tokens)
-        for name in ("upos", "xpos", "entity")
+    name: str, draw: Callable[[Random, int], Sentence], size: int, seed: int, distinct: bool
+) -> dict[str, BuiltinSplit]:
+    require(is_whole(seed), f"seed must be a whole number, got {seed!r}")
+    eighth = max(1, size // 8)
+    return {
+        split: BuiltinSplit(count, f"{name} {split} {seed}", draw, quarters, distinct)
+        for split, count, quarters in (
+            ("train", size, (0, 1)),
+            ("dev", eighth, (2,)),
+            ("test", eighth, (3,)),
+        )
     }
-    return Sentence(_spelled(root), columns, root.heads, LABELS[root.polarity])
 
 
-def _spelled(root: Phrase) -> tuple[str, ...]:
-    """The words, with "an" where the next one asks for it."""
-    words = [token.word for token in root.tokens]
+def _draw_tagged(random: Random, _: int) -> Sentence:
+    root = Grammar(random).sentence()
+    tokens, heads = laid_out(root)
+    columns = {
+        "upos": tuple([token.upos for token in tokens]),
+        "xpos": tuple([token.xpos for token in tokens]),
+        "entity": tuple([token.entity for token in tokens]),
+    }
+    return Sentence(
+        _spelled([token.word for token in tokens]), columns, heads, opinion_voiced(root)
+    )
+
+
+def _spelled(words: list[str]) -> tuple[str, ...]:
+    """With "an" where the next word asks for it."""
     pairs = zip(words, [*words[1:], "."], strict=True)
-    return tuple("an" if w == "a" and after[0] in "aeiou" else w for w, after in pairs)
+    return tuple(["an" if w == "a" and after[0] in "aeiou" else w for w, after in pairs])

@@ -1,190 +1,169 @@
-"""The words of the built-in corpus, their forms, what goes with what, and phrases of them.
+"""The words of the built-in corpus and what goes with what, which keeps the sentences sensible.
 
-Most verbs are nouns too ("walk", "plan", "guard"), most past tenses participles, several
-adjectives nouns, verbs or adverbs, and most names name both a person and a place or an
-organisation: a word alone seldom says what it is. The classes keep the sentences sensible.
+Most nouns are verbs too ("walk", "fear", "guard"), most past tenses participles, most adjectives
+nouns, verbs or adverbs ("light", "fair", "pretty"), most prepositions particles or adverbs, and
+most names name both a person and a place or an organisation. More than half of the words in a
+text have more than one tag in the corpus.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import cache
 
-from probformer.data.sentence import NO_HEAD
-
-
-@dataclass(frozen=True)
-class Token:
-    word: str
-    upos: str
-    xpos: str
-    entity: str = "O"
-
-
-@dataclass(frozen=True)
-class Phrase:
-    tokens: tuple[Token, ...]
-    heads: tuple[int, ...]
-    """Positions in the phrase; `NO_HEAD` for the one word that heads it."""
-    plural: bool = False
-    polarity: int = 0
-    """The opinion it voices: 1, 0 or -1."""
-
-
-def word(form: str, upos: str, xpos: str, plural: bool = False) -> Phrase:
-    return Phrase((Token(form, upos, xpos),), (NO_HEAD,), plural)
-
-
-def attach(head: Phrase, before: Sequence[Phrase] = (), after: Sequence[Phrase] = ()) -> Phrase:
-    """All phrases in order, the others depending on the head; it stays what the phrase is."""
-    parts = [*before, head, *after]
-    starts = list(accumulate((len(part.tokens) for part in parts), initial=0))
-    top = starts[len(before)] + head.heads.index(NO_HEAD)
-    heads: list[int] = []
-    for i, (start, part) in enumerate(zip(starts, parts, strict=False)):
-        outer = NO_HEAD if i == len(before) else top
-        heads += [outer if h == NO_HEAD else start + h for h in part.heads]
-    tokens = tuple(token for part in parts for token in part.tokens)
-    return Phrase(tokens, tuple(heads), head.plural, head.polarity)
-
-
-def as_entity(phrase: Phrase, kind: str) -> Phrase:
-    """The phrase marked as one name of this kind, in BIOES."""
-    last = len(phrase.tokens) - 1
-    marks = ["S"] if last == 0 else ["B", *"I" * (last - 1), "E"]
-    pairs = zip(phrase.tokens, marks, strict=True)
-    return replace(phrase, tokens=tuple(replace(t, entity=f"{m}-{kind}") for t, m in pairs))
-
+from probformer.data.builtin.inflection import Verb, verbs, words
+from probformer.data.builtin.phrases import word
 
 PERSON, ANIMAL, THING, FOOD = "person", "animal", "thing", "food"
-PLACE, EVENT, ORGANISATION = "place", "event", "organisation"
-COMMON_KINDS = (PERSON, ANIMAL, THING, FOOD, PLACE, EVENT)
+PLACE, EVENT, IDEA, ORGANISATION = "place", "event", "idea", "organisation"
+COMMON_KINDS = (PERSON, ANIMAL, THING, FOOD, PLACE, EVENT, IDEA)
+BEINGS, INANIMATE = (PERSON, ANIMAL), (THING, FOOD, PLACE, EVENT, IDEA)
 
 NOUNS: dict[str, tuple[str, ...]] = {
-    kind: tuple(words.split())
-    for kind, words in {
-        PERSON: "guide guard cook judge host coach local teacher woman child",
-        ANIMAL: "dog cat horse fox",
-        THING: "book light watch ship box",
-        FOOD: "cake meal soup",
-        PLACE: "store green square well house school park",
-        EVENT: "walk talk dance visit plan work play report claim offer show study trade "
-        "dream test love trust blame hope guess doubt fear",
-    }.items()
+    PERSON: words(
+        "guide guard cook host coach nurse champion sponsor mentor mother bully boss fool local "
+        "patient man"
+    ),
+    ANIMAL: words("dog fox duck fly hound"),
+    THING: words("book light watch ship box can will cross present"),
+    FOOD: words("drink roast toast stew"),
+    PLACE: words("store green square well house school park flat camp farm base building"),
+    EVENT: words(
+        "walk talk dance visit play show run trade move fair fight march round foul meeting"
+    ),
+    IDEA: words(
+        "plan report claim offer study dream test hope guess doubt promise right fine might work "
+        "help love trust praise support honour value delight comfort charm "
+        "fear blame hate dislike regret attack scorn shock scare harm wrong feeling"
+    ),
 }
+MASS = frozenset(words("might work help praise trust support blame hate scorn harm comfort"))
+"""Nouns without a plural."""
+BARE = MASS | frozenset(words("walk talk dance play trade study hope doubt love honour fear"))
+"""Nouns that need no article in the singular."""
+WITH_CLAUSE = frozenset(words("report claim guess dream hope doubt fear promise feeling"))
+"""Nouns that a clause with "that" says more about."""
+WITH_INFINITIVE = frozenset(words("plan right offer hope promise dream"))
+"""Nouns that "to" and a verb phrase say more about."""
+COMPOUNDED = tuple(noun for kind in (PLACE, EVENT) for noun in NOUNS[kind])
+"""Nouns that stand before another noun: "the walk plans"."""
 
-_IRREGULAR_PLURALS = {"woman": "women", "child": "children"}
-
-_IRREGULAR_PAST = {  # past tense, past participle
-    "run": ("ran", "run"),
-    "sleep": ("slept", "slept"),
-    "plan": ("planned", "planned"),
-    "travel": ("travelled", "travelled"),
-    "ship": ("shipped", "shipped"),
-    "light": ("lit", "lit"),
-    "buy": ("bought", "bought"),
-    "give": ("gave", "given"),
-    "show": ("showed", "shown"),
-    "lend": ("lent", "lent"),
-    "send": ("sent", "sent"),
-    "say": ("said", "said"),
-    "know": ("knew", "known"),
-    "think": ("thought", "thought"),
-}
-
-
-def with_s(word: str) -> str:
-    """The plural of a noun, the third person of a verb: one form, which is half the ambiguity."""
-    if word in _IRREGULAR_PLURALS:
-        return _IRREGULAR_PLURALS[word]
-    if word.endswith("y") and word[-2] not in "aeiou":
-        return word[:-1] + "ies"
-    return word + ("es" if word.endswith(("s", "x", "ch", "sh")) else "s")
-
-
-def _with_ed(word: str) -> str:
-    if word.endswith("y") and word[-2] not in "aeiou":
-        return word[:-1] + "ied"
-    return word + ("d" if word.endswith("e") else "ed")
-
-
-@dataclass(frozen=True)
-class Verb:
-    base: str
-    objects: tuple[str, ...] = ()
-    """The kinds of nouns it takes as its object."""
-    sign: int = 1
-    """What becomes of an opinion: the verb's own (like, hate), or its effect on its clause."""
-
-    def form(self, xpos: str) -> str:
-        """The form with this tag: VB, VBP, VBZ, VBD or VBN."""
-        regular = _with_ed(self.base)
-        past, participle = _IRREGULAR_PAST.get(self.base, (regular, regular))
-        return {
-            "VB": self.base,
-            "VBP": self.base,
-            "VBZ": with_s(self.base),
-            "VBD": past,
-            "VBN": participle,
-        }[xpos]
-
-
-def _verbs(words: str, objects: tuple[str, ...] = (), sign: int = 1) -> tuple[Verb, ...]:
-    return tuple(Verb(word, objects, sign) for word in words.split())
-
-
-MOTION = _verbs("walk run travel")
+MOTION = verbs("walk run march move turn look fly")
 INTRANSITIVE: dict[str, tuple[Verb, ...]] = {
-    PERSON: _verbs("talk dance work dream rest play"),
-    ANIMAL: _verbs("sleep rest play"),
+    PERSON: verbs("talk dance work dream rest play drink fight duck camp farm"),
+    ANIMAL: verbs("rest play drink fight duck"),
 }
 TRANSITIVE = (
-    *_verbs("visit", (PERSON, PLACE)),
-    *_verbs("help watch", (PERSON, ANIMAL)),
-    *_verbs("guide coach judge", (PERSON,)),
-    *_verbs("guard light", (PLACE,)),
-    *_verbs("open clean", (PLACE, THING)),
-    *_verbs("plan study report host", (EVENT,)),
-    *_verbs("cook", (FOOD,)),
-    *_verbs("book", (PLACE, EVENT)),
-    *_verbs("house school", (PERSON,)),
-    *_verbs("box", (THING, FOOD)),
-    *_verbs("ship store test", (THING, FOOD)),
+    *verbs("guide coach", (PERSON, EVENT)),
+    *verbs("guard", (PERSON, PLACE)),
+    *verbs("host", (PERSON, EVENT)),
+    *verbs("nurse", (PERSON, ANIMAL)),
+    *verbs("visit", (PERSON, PLACE)),
+    *verbs("watch", (PERSON, ANIMAL, EVENT)),
+    *verbs("dog fox school house fine", (PERSON,)),
+    *verbs("light cross farm build man", (PLACE,)),
+    *verbs("open clean", (PLACE, THING)),
+    *verbs("plan", (EVENT,)),
+    *verbs("study test report present read", (IDEA,)),
+    *verbs("set", (EVENT, IDEA)),
+    *verbs("cook roast toast drink stew cool warm", (FOOD,)),
+    *verbs("cut", (FOOD, EVENT)),
+    *verbs("book", (PLACE, EVENT)),
+    *verbs("box ship move", (THING,)),
 )
-TRADING = (
-    *_verbs("hire", (PERSON,)),
-    *_verbs("buy trade", (THING, FOOD, PLACE)),
+OWNING = (*verbs("have", (ANIMAL, THING, FOOD, IDEA)), *verbs("do", (IDEA,)))
+TRADING = (*verbs("hire", (PERSON,)), *verbs("buy trade", (THING, FOOD, PLACE)))
+ANY_TRANSITIVE = TRANSITIVE + TRADING + OWNING
+DITRANSITIVE = verbs("show offer hand promise lend", (THING, FOOD))
+PHRASAL = tuple(
+    (verb, particle)
+    for particle, with_it in {
+        "down": (*verbs("turn play", (IDEA,)), *verbs("run", (PERSON,)), *verbs("shut", (PLACE,))),
+        "off": (*verbs("put call", (EVENT,)), *verbs("fight", (PERSON, ANIMAL))),
+        "over": (*verbs("look", (IDEA,)), *verbs("turn", (THING,)), *verbs("run", (ANIMAL,))),
+        "up": (*verbs("set", (EVENT,)), *verbs("box", (THING,)), *verbs("clean", (PLACE,))),
+        "in": (*verbs("hand", (IDEA,)), *verbs("book", (PERSON,))),
+    }.items()
+    for verb in with_it
 )
-DITRANSITIVE = _verbs("give show offer lend send", (THING, FOOD))
-COMPLEMENT = (*_verbs("say know think claim hope guess"), *_verbs("doubt deny", sign=-1))
-CONTROL = (*_verbs("want plan hope offer"), *_verbs("refuse fail", sign=-1))
+CAUSATIVE = verbs("let make")
+AFFECTING = (
+    *verbs("guide coach guard nurse test", (PERSON,)),
+    *verbs("slow cut test open dull", (IDEA, EVENT)),
+    *verbs("help charm delight comfort", (PERSON,), sign=1),
+    *verbs("harm shock scare bore", (PERSON,), sign=-1),
+)
+"""What an event or an idea does to people."""
 OPINION = (
-    *_verbs("like love enjoy praise trust", COMMON_KINDS),
-    *_verbs("hate fear dislike blame", COMMON_KINDS, sign=-1),
+    *verbs("like love praise trust support honour value", COMMON_KINDS, sign=1),
+    *verbs("champion sponsor mentor mother", (PERSON,), sign=1),
+    *verbs("hate fear dislike blame regret attack scorn", COMMON_KINDS, sign=-1),
+    *verbs("bully boss fool hound", (PERSON,), sign=-1),
 )
+REPORTING = (
+    *verbs("say know claim hope guess doubt report dream feel"),
+    *verbs("like love trust", sign=1),
+    *verbs("hate fear regret", sign=-1),
+)
+CONTROL = (
+    *verbs("want plan hope offer fail mean promise"),
+    *verbs("like love", sign=1),
+    *verbs("hate fear", sign=-1),
+)
+OF_DOING = (*verbs("like love value", sign=1), *verbs("hate dislike regret", sign=-1))
+"""Before "walking"."""
 
-POSITIVE = ("good", "great", "fine", "nice")
-NEGATIVE = ("bad", "awful", "poor", "dull")
-POLARITY: dict[str, int] = {**dict.fromkeys(POSITIVE, 1), **dict.fromkeys(NEGATIVE, -1)}
+
+@cache
+def with_sign(choices: tuple[Verb, ...], sign: int) -> tuple[Verb, ...]:
+    return tuple(verb for verb in choices if verb.sign == sign)
+
+
+@cache
+def verbs_with_object(kind: str | None, sign: int) -> tuple[Verb, ...]:
+    """Those that voice this opinion of a noun of this kind, or of any."""
+    choices = with_sign(TRANSITIVE + OPINION, sign)
+    return tuple(verb for verb in choices if kind is None or kind in verb.objects)
+
+
+GOOD, BAD = ("fine", "fair", "pretty", "good"), ("base", "foul", "dull", "bad")
+GOOD_PEOPLE, BAD_PEOPLE = ("kind", "patient", "just"), ("mean", "cross", "ill")
+GOOD_THINGS, BAD_THINGS = ("moving", "sound", "right"), ("flat", "boring", "wrong")
+POLARITY: dict[str, int] = {
+    **dict.fromkeys(GOOD + GOOD_PEOPLE + GOOD_THINGS, 1),
+    **dict.fromkeys(BAD + BAD_PEOPLE + BAD_THINGS, -1),
+}
 PLAIN: dict[str, tuple[str, ...]] = {
-    PERSON: ("old", "local", "fast", "late", "early"),
-    ANIMAL: ("old", "young", "fast", "small"),
-    THING: ("old", "new", "light", "square", "green", "clean"),
-    FOOD: ("cold", "small", "light", "late", "early"),
-    PLACE: ("old", "new", "local", "open", "clean", "cold"),
-    EVENT: ("new", "early", "late", "open", "hard", "light"),
-    ORGANISATION: ("old", "new", "small", "local"),
+    PERSON: ("local", "fast", "late", "early", "present"),
+    ANIMAL: ("fast", "still", "slow"),
+    THING: ("light", "square", "green", "clean", "open", "round"),
+    FOOD: ("cool", "warm", "light", "late", "early"),
+    PLACE: ("local", "open", "clean", "cool", "still", "even", "near"),
+    EVENT: ("early", "late", "open", "hard", "light", "slow", "long", "past", "even"),
+    IDEA: ("early", "late", "open", "hard", "light", "past", "long"),
+    ORGANISATION: ("open", "local", "slow"),
 }
 
-MANNER = ("well", "hard", "fast", "early", "late", "often", "slowly")
-FREQUENCY = ("often", "always", "sometimes")
-DEGREE = ("very", "quite", "too")
-MODALS = ("will", "can", "may", "must", "should", "could")
 
-PLACE_PREPOSITIONS = ("in", "near", "at", "behind", "beside")
+@cache
+def adjectives(kind: str, sign: int) -> tuple[str, ...]:
+    """Those that voice this opinion of a noun of this kind."""
+    if sign == 0:
+        return PLAIN[kind]
+    if kind == PERSON:
+        return GOOD + GOOD_PEOPLE if sign > 0 else BAD + BAD_PEOPLE
+    return GOOD + GOOD_THINGS if sign > 0 else BAD + BAD_THINGS
+
+
+MANNER = words("well hard fast early late right wrong fair flat fine ill foul before")
+FREQUENCY = ("still", "just", "even", "once")
+DEGREE = ("pretty", "that", "just", "even")
+MODALS = ("will", "can", "would", "might", "should")
+
+PLACE_PREPOSITIONS = ("in", "near", "by", "past", "off", "round")
+PATHS = ("down", "up", "over", "in", "by", "off", "past", "round")
+"""Prepositions after verbs of motion, and adverbs where no noun follows."""
 TIME_PREPOSITIONS = ("before", "after", "during")
-CONJUNCTIONS = ("although", "because", "before", "after", "when")
+CONJUNCTIONS = ("although", "because", "before", "after", "once", "when")
 
 # Names of people that are also places, and surnames that are also organisations or places.
 GIVEN = ("Jordan", "Florence", "Austin", "Chelsea", "Sydney", "Georgia", "Alice", "Hugo")
@@ -194,11 +173,18 @@ FIRMS = ("Lincoln", "Baker", "Hudson", "Ford", "Chelsea")
 PLACE_ENDINGS = ("Lake", "Hill", "Park")
 FIRM_ENDINGS = ("Bank", "School", "Park")
 
-NOT, NEVER = word("not", "PART", "RB"), word("never", "ADV", "RB")
+NOT, N_T = word("not", "PART", "RB"), word("n't", "PART", "RB")
+NEVER = word("never", "ADV", "RB")
+NEGATORS = frozenset({"not", "n't", "never"})
 TO, OF = word("to", "PART", "TO"), word("of", "ADP", "IN")
 COMPLEMENTISER = word("that", "SCONJ", "IN")
+COMMA = word(",", "PUNCT", ",")
+POSSESSIVE = word("'s", "PART", "POS")
+SHORT = {"is": "'s", "has": "'s", "had": "'d", "would": "'d"}
 BE = {"VB": "be", "VBN": "been", "VBZ": "is", "VBP": "are"}
 HAVE = {"VBZ": "has", "VBP": "have", "VBD": "had"}
-DO = {"VBZ": "does", "VBP": "do", "VBD": "did"}
+DO = {"VB": "do", "VBZ": "does", "VBP": "do", "VBD": "did"}
+NEVER_WITH_N_T = frozenset({"can", "will"})
+"""Auxiliaries that would change before it: "ca n't", "wo n't"."""
 SINGULAR_PRONOUNS = (("he", "him"), ("she", "her"), ("she", "her"))
 PLURAL_PRONOUNS = (("they", "them"), ("we", "us"), ("you", "you"))

@@ -1,0 +1,62 @@
+"""Sentences that need no memory: drawn anew in each loop over them, and the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from zlib import crc32
+
+from probformer.data.sentence import Sentence
+
+LONGEST = 40
+KEPT = 20_000
+"""Splits of up to so many sentences are drawn once and kept."""
+QUARTERS = (0, 1, 2, 3)
+REDRAWN = 200
+"""How often a sentence that has been there is drawn again, before it is taken after all."""
+
+
+@dataclass(frozen=True)
+class BuiltinSplit:
+    """`size` sentences; a larger split of the same name begins with them."""
+
+    size: int
+    name: str
+    """What seeds the random numbers."""
+    draw: Callable[[Random, int], Sentence]
+    """A sentence from random numbers and its place in the split."""
+    quarters: tuple[int, ...] = QUARTERS
+    """Of all sentences, by their checksum, those that this split draws from."""
+    distinct: bool = False
+    """Whether no sentence comes twice, as far as there are others: checksums are remembered."""
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return iter(self._kept) if self.size <= KEPT else self._drawn()
+
+    @cached_property
+    def _kept(self) -> tuple[Sentence, ...]:
+        return tuple(self._drawn())
+
+    def _drawn(self) -> Iterator[Sentence]:
+        random = Random(self.name)  # a string seeds by its digest, the same in every process
+        seen: set[int] = set()
+        for place in range(self.size):
+            sentence, checksum = self._next(random, place)
+            for _ in range(REDRAWN if self.distinct else 0):
+                if checksum not in seen:
+                    seen.add(checksum)
+                    break
+                sentence, checksum = self._next(random, place)
+            yield sentence
+
+    def _next(self, random: Random, place: int) -> tuple[Sentence, int]:
+        while True:
+            sentence = self.draw(random, place)
+            checksum = crc32(" ".join(sentence.words).encode())
+            if len(sentence) <= LONGEST and checksum % 4 in self.quarters:
+                return sentence, checksum

@@ -1,0 +1,90 @@
+"""Verbs with their auxiliaries and negation."""
+
+from __future__ import annotations
+
+from probformer.data.builtin import lexicon as lex
+from probformer.data.builtin.dice import Dice
+from probformer.data.builtin.inflection import Verb
+from probformer.data.builtin.phrases import Phrase, attach, word
+
+
+class VerbGroups(Dice):
+    def verb(self, verb: Verb, form: str) -> Phrase:
+        """ "They cut it" is always past: nothing would tell it from the present."""
+        if form == "VBP" and verb.form("VBD") == verb.base:
+            form = "VBD"
+        return word(verb.form(form), "VERB", form)
+
+    def verb_group(
+        self,
+        plural: bool,
+        negated: bool,
+        inverted: bool = False,
+        with_be: bool = False,
+        progressive: bool = False,
+    ) -> tuple[list[Phrase], str]:
+        """Auxiliaries and adverbs, and the form that they ask of the verb.
+
+        `inverted`: the first one will stand before the subject. `with_be`: "be" is the last of
+        them. `progressive`: "is walking" is allowed.
+        """
+        finite = "VBD" if self.chance(0.5) else "VBP" if plural else "VBZ"
+        never = negated and self.chance(0.25)
+        tense = self.weighted(
+            ("simple", 0.62), ("modal", 0.12), ("perfect", 0.16), ("progressive", 0.1)
+        )
+        form, group = finite, list[Phrase]()
+        if tense == "modal":
+            form, group = "VB", [word(self.pick(lex.MODALS), "AUX", "MD")]
+        elif tense == "perfect":
+            form, group = "VBN", [word(lex.HAVE[finite], "AUX", finite)]
+        elif with_be:
+            group = [_be(finite, plural)]
+        elif tense == "progressive" and progressive:
+            form, group = "VBG", [_be(finite, plural)]
+        elif inverted or (negated and not never):
+            form, group = "VB", [word(lex.DO[finite], "AUX", finite)]
+        if never:
+            group.append(lex.NEVER)
+        elif negated:
+            group.append(lex.NOT if inverted else self.not_after(group[0]))
+        elif self.chance(0.34):
+            group.append(word(self.pick(lex.FREQUENCY), "ADV", "RB"))
+        if with_be and form != finite:
+            group.append(word(lex.BE[form], "AUX", form))
+        return group, "VBN" if with_be else form
+
+    def not_after(self, auxiliary: Phrase) -> Phrase:
+        short = auxiliary.token.word not in lex.NEVER_WITH_N_T and self.chance(0.35)
+        return lex.N_T if short else lex.NOT
+
+    def shortened(self, auxiliaries: list[Phrase]) -> list[Phrase]:
+        """Perhaps with "'s" for "is" or "has", or "'d" for "had" or "would"."""
+        words = [auxiliary.token.word for auxiliary in auxiliaries[:2]]
+        if not words or words[0] not in lex.SHORT or words[1:] == ["n't"] or self.chance(0.4):
+            return auxiliaries
+        short = word(lex.SHORT[words[0]], "AUX", auxiliaries[0].token.xpos)
+        return [short, *auxiliaries[1:]]
+
+    def imperative_group(self, negated: bool) -> list[Phrase]:
+        if not negated:
+            return []
+        do = word("do", "AUX", "VB")
+        return [lex.NEVER] if self.chance(0.25) else [do, self.not_after(do)]
+
+    def tag(self, auxiliaries: list[Phrase], verb: Phrase, pronoun: Phrase) -> Phrase:
+        """What follows a statement to ask: "did she", "is n't it"."""
+        if auxiliaries and auxiliaries[0].token.upos == "AUX":
+            head = Phrase(auxiliaries[0].token)
+        else:
+            head = word(lex.DO[verb.token.xpos], "AUX", verb.token.xpos)
+        if any(auxiliary.token.word in lex.NEGATORS for auxiliary in auxiliaries):
+            after = [pronoun]
+        else:
+            negator = self.not_after(head)
+            after = [negator, pronoun] if negator is lex.N_T else [pronoun, negator]
+        return attach(head, before=[lex.COMMA], after=after)
+
+
+def _be(finite: str, plural: bool) -> Phrase:
+    return word(lex.BE.get(finite, "were" if plural else "was"), "AUX", finite)

@@ -1,0 +1,122 @@
+"""`probformer report` and the commands for known corpora, as a person uses them."""
+
+import json
+import shutil
+import statistics
+
+import pytest
+
+from probformer.config import RunSettings, from_dict, to_dict, to_toml
+from probformer.config.lookup import read_settings, shipped_configs
+from probformer.config.reading import differences
+from probformer.errors import InputError
+from probformer.training.commands import train_one
+from probformer.training.results import _published, collect, print_report
+from test_cli import probformer
+from test_training import TRANSFORMER, settings
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two seeds of a tagger, and a model with a split "gen"."""
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in (0, 1):
+        train_one(settings("tagging", seed=seed, epochs=2), folder / "tagger" / f"seed-{seed}")
+    train_one(settings("cogs", TRANSFORMER, size=72, epochs=1), folder / "cogs")
+    return folder
+
+
+def test_seeds_are_one_row_with_mean_and_deviation(runs):
+    (row,) = collect([runs / "tagger"])
+    values = [100 * run.final["test"]["accuracy"] for run in row.runs]
+    assert row.figure() == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+    assert (row.split, row.metric, len(row.runs)) == ("test", "accuracy", 2)
+    assert row.speed > 0
+    assert row.parameters == row.runs[0].run.model.encoder.count_parameters()
+
+
+def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
+    print_report([runs / "tagger", runs / "cogs"], markdown=True, curves=None)
+    out = capsys.readouterr().out
+    assert "| run | figure | ours | published | seeds | parameters | sentences/s | time |" in out
+    assert "gen by case" in out
+    assert "| deeper recursion of prepositional phrases | " in out
+    print_report([runs / "tagger"], markdown=False, curves=None)
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_curves_are_drawn(runs, tmp_path, capsys):
+    print_report([runs / "tagger", runs / "cogs"], False, tmp_path / "new" / "curves.svg")
+    svg = (tmp_path / "new" / "curves.svg").read_text(encoding="utf-8")
+    assert svg.lstrip().startswith("<?xml")
+    assert svg.count("<path") > 10
+    assert "curves.svg" in capsys.readouterr().out
+
+
+def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):
+    name = "tagging-ud_ewt-xpos-pt"
+    folder = tmp_path / "run"
+    shutil.copytree(runs / "tagger/seed-0", folder)
+    published = read_settings(name, ["seed=3"])
+    (folder / "run.toml").write_text(to_toml(published))
+    (row,) = collect([folder])
+    assert (row.name, row.changes, str(row.published)) == (name, "", "90.96 ± 0.10")
+    changed = read_settings(name, ["training.epochs=17"])
+    (folder / "run.toml").write_text(to_toml(changed))
+    (row,) = collect([folder])
+    assert (row.changes, row.published) == ("training.epochs=17", None)
+
+
+def test_every_published_figure_has_a_config():
+    for name, figure in _published().items():
+        assert name in shipped_configs()
+        assert figure.mean > figure.deviation > 0
+
+
+def test_runs_that_are_none_or_not_done_are_named(runs, tmp_path):
+    with pytest.raises(InputError, match="is no run folder, and has none in it"):
+        collect([tmp_path])
+    folder = tmp_path / "run"
+    shutil.copytree(runs / "tagger/seed-0", folder)
+    lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_text("".join(lines[:-1]))
+    with pytest.raises(InputError, match="the run has not come to its end; resume it first"):
+        collect([folder])
+
+
+def test_differences_have_full_names():
+    first = settings("mlm")
+    second = from_dict(RunSettings, json.loads(json.dumps(_values(first, labels=8))))
+    assert differences(first, second) == {"encoder.labels": (16, 8)}
+
+
+def _values(given: RunSettings, **encoder):
+    values = to_dict(given)
+    return {**values, "encoder": {**values["encoder"], **encoder}}
+
+
+# Known corpora
+
+
+def test_known_corpora_are_listed_checked_and_taken_from_a_folder(tmp_path):
+    listed = probformer("data", "list", cwd=tmp_path).stdout
+    assert "conll2003" in listed
+    assert "CC BY-SA" in listed
+    done = probformer("data", "check", cwd=tmp_path, check=2)
+    assert "has no folder of a known corpus" in done.stderr
+    done = probformer("data", "check", "sst5", cwd=tmp_path, check=2)
+    assert "missing: " in done.stdout
+    assert "3 of the files are missing or not the known ones" in done.stderr
+    done = probformer("data", "fetch", "conl2003", cwd=tmp_path, check=2)
+    assert "conll2003" in done.stderr
+    done = probformer("data", "fetch", "conll2003", cwd=tmp_path, check=2)
+    assert "where to get it" in done.stderr
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "eng.train").write_text("not what is known")
+    done = probformer("data", "fetch", "conll2003", "--from", "mine", cwd=tmp_path, check=2)
+    assert not (tmp_path / "conll2003").exists()
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_version_is_printed(tmp_path):
+    assert probformer("--version", cwd=tmp_path).stdout.startswith("probformer 0.")
