@@ -19,7 +19,7 @@ from probformer.errors import InputError
 from probformer.training import files, run_folder
 from probformer.training.commands import train_one
 from probformer.training.run_folder import load_run, read_metrics
-from test_training import PT, assert_same_runs, ready, settings
+from runs import PT, assert_same_runs, ready, settings
 
 
 class Crash(BaseException):

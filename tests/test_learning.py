@@ -11,7 +11,7 @@ from probformer.data.cogs import NO_PARENT, tags_from_form
 from probformer.data.spans import f1, spans_by_conlleval
 from probformer.training.commands import train_one
 from probformer.training.quickstart import frequent_tag_accuracy, unigram_perplexity
-from test_training import LARGER, settings
+from runs import LARGER, settings
 
 
 def test_masked_language_models(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from probformer.training.run_folder import read_metrics
-from test_training import assert_same_runs
+from runs import assert_same_runs
 
 pytestmark = pytest.mark.long
 SMALL = [

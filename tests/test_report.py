@@ -12,8 +12,8 @@ from probformer.config.reading import differences
 from probformer.errors import InputError
 from probformer.training.commands import train_one
 from probformer.training.results import _published, collect, print_report
+from runs import TRANSFORMER, settings
 from test_cli import probformer
-from test_training import TRANSFORMER, settings
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from accelerate import Accelerator
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from probformer.config import CosineSchedule, PlateauSchedule, RunSettings, from_dict
+from probformer.config import CosineSchedule, PlateauSchedule
 from probformer.data.batches import evaluation_batches, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed, uniform
@@ -24,42 +23,9 @@ from probformer.tasks.labels import IGNORE
 from probformer.tasks.task import gold_head_loss
 from probformer.training.commands import train_one
 from probformer.training.predict import predict
-from probformer.training.report import LineReporter
 from probformer.training.run_folder import load_run, read_metrics
 from probformer.training.schedule import build_schedule
-from probformer.training.start import prepare
-
-PT = {
-    "kind": "pt",
-    "labels": 16,
-    "channels": 2,
-    "potential": {"kind": "uv", "rank": 4, "gamma": 1},
-    "inference": {"iterations": 2},
-}
-LARGER = {**PT, "labels": 32, "potential": {"kind": "uv", "rank": 8, "gamma": 2}}
-TRANSFORMER = {"kind": "transformer", "width": 16, "layers": 1, "heads": 2, "head_width": 8}
-TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
-
-
-def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings:
-    training = {"epochs": 2, "batch": 16, "learning_rate": 1e-2, **training}
-    kinds = {name: {"kind": name} for name in ("mlm", "ner", "classification", "cogs")}
-    kinds["tagging"] = {"kind": "tagging", "column": "xpos"}
-    data = {"kind": "builtin", "size": size}
-    if task == "cogs":
-        data["corpus"] = "cogs"
-    if task == "classification":
-        pt = encoder["kind"] == "pt"
-        encoder = {**encoder, "readout": "root" if pt else "cls"}
-        encoder |= {"root": {"labels": 16}} if pt else {}
-    values = {"task": kinds[task], "data": data, "encoder": encoder, "training": training}
-    return from_dict(RunSettings, {**values, "seed": seed})
-
-
-def ready(given: RunSettings, folder: Path, resume=False, init=None):
-    """A training just before its first step."""
-    accelerator = Accelerator(cpu=True)
-    return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume)
+from runs import LARGER, PT, TRANSFORMER, assert_same_runs, ready, settings
 
 
 def test_the_first_steps_are_the_published_protocol(tmp_path):
@@ -164,17 +130,6 @@ def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, tmp_path, monkey
                 shutil.rmtree(folder)
     ready(given, folder, resume=True).train()
     assert_same_runs(tmp_path / "whole", folder)
-
-
-def assert_same_runs(first: Path, second: Path):
-    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
-    for name in ("config.json", "tokenizer.json", "run.toml", "README.md"):
-        assert (first / name).read_text() == (second / name).read_text()
-    lines = [read_metrics(folder) for folder in (first, second)]
-    for run in lines:
-        for line in run:
-            line.pop("seconds", None)
-    assert lines[0] == lines[1]
 
 
 def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
@@ -174,7 +175,12 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # an old terminal may not know all letters
+    signal.signal(signal.SIGTERM, _terminate)  # so that runs side by side are stopped too
     _guarded(app)
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _guarded(command: Callable[[], Any]) -> None:

@@ -195,7 +195,8 @@ class TrainingSettings(Settings):
     penalty: float = 0.0
     """Times ‖T‖_F, not squared, in each chunk."""
     schedule: PlateauSchedule | CosineSchedule = field(default_factory=PlateauSchedule)
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Literal["fp32", "tf32", "bf16"] = "fp32"
+    """Of matrix products in training; tf32 is float32 on the tensor cores of a GPU."""
     by_length: bool = False
     """Batches of sentences of similar length: faster, but not the published protocol."""
     gold_heads: GoldHeads | None = None

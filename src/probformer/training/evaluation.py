@@ -20,6 +20,7 @@ def evaluate(
 ) -> dict[str, float]:
     """Metrics over a whole split, in float32; processes share the batches."""
     model.eval()
+    torch.backends.cuda.matmul.allow_tf32 = False
     batches = evaluation_batches(split.lengths)
     own: defaultdict[str, float] = defaultdict(float)
     for indices in batches[accelerator.process_index :: accelerator.num_processes]:

@@ -17,13 +17,14 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from probformer.config import RunSettings
+from probformer.config import EncoderSettings, RunSettings
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.encoder import Encoder
 from probformer.errors import InputError
-from probformer.tasks.task import gold_head_loss
+from probformer.tasks.task import Batch, gold_head_loss
+from probformer.training.captured import CapturedGradients, Gradients
 from probformer.training.checkpoints import (
     Progress,
     load_checkpoint,
@@ -72,12 +73,21 @@ class Training:
             betas=(0.9, 0.999),
             eps=1e-9,
             weight_decay=self.training.weight_decay,
+            fused=self.accelerator.device.type == "cuda" or None,
         )
+        self.gradients = self._build_gradients()
         batches = math.ceil(len(self.splits["train"]) / self.training.batch)
         self.schedule = build_schedule(
             self.training.schedule, self.training.learning_rate, batches * self.training.epochs
         )
         self._saved = time.monotonic()
+
+    def _build_gradients(self) -> Gradients:
+        encoder = self.settings.encoder
+        waits = isinstance(encoder, EncoderSettings) and encoder.inference.tolerance is not None
+        if self.accelerator.device.type != "cuda" or waits:
+            return Gradients(self.chunk_loss)
+        return CapturedGradients(self.chunk_loss, [*self.model.parameters()])
 
     def resume(self) -> bool:
         """Go back to the last whole checkpoint; false if there is none."""
@@ -140,9 +150,7 @@ class Training:
                 torch.manual_seed(
                     derive_seed(self.settings.seed, Purpose.DROPOUT, self.progress.step, number)
                 )
-                of_chunk = self.chunk_loss(chunk)
-                of_chunk.backward()
-                loss += of_chunk.detach()
+                loss += self.gradients.add(self._batch_of(chunk))
         self._add_up_gradients()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
         stop = float(self.stop.received is not None)
@@ -158,12 +166,15 @@ class Training:
         self.progress.chunks += len(chunks)
         return stop > 0
 
-    def chunk_loss(self, indices: Indices) -> Tensor:
+    def _batch_of(self, indices: Indices) -> Batch:
+        split, epoch = self.splits["train"], self.progress.epoch
+        batch = self.run.task.training_batch(split, indices, epoch, self.settings.seed)
+        return batch.to(self.accelerator.device)
+
+    def chunk_loss(self, batch: Batch) -> Tensor:
         """The task's mean loss over a chunk, the penalty, and the loss of gold heads if asked."""
         task, training = self.run.task, self.training
-        batch = task.training_batch(
-            self.splits["train"], indices, self.progress.epoch, self.settings.seed
-        ).to(self.accelerator.device)
+        torch.backends.cuda.matmul.allow_tf32 = training.precision == "tf32"
         half = training.precision == "bf16"
         with torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=half):
             heads = training.gold_heads is not None

@@ -112,9 +112,14 @@ def collect(folders: Iterable[Path]) -> list[Row]:
             found.setdefault(key, []).append(run)
     published = _published()
     return [
-        Row(name, changes, runs, None if changes else published.get(name))
+        Row(name, changes, runs, published.get(name) if _comparable(changes) else None)
         for (name, changes), runs in sorted(found.items())
     ]
+
+
+def _comparable(changes: str) -> bool:
+    """Whether the run is still the published one: precision may differ."""
+    return all(change.startswith("training.precision=") for change in changes.split())
 
 
 def _run_folders(folder: Path) -> list[Path]:

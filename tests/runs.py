@@ -1,0 +1,53 @@
+"""Small runs for tests."""
+
+from pathlib import Path
+
+from accelerate import Accelerator
+
+from probformer.config import RunSettings, from_dict
+from probformer.training.report import LineReporter
+from probformer.training.run_folder import read_metrics
+from probformer.training.start import prepare
+
+PT = {
+    "kind": "pt",
+    "labels": 16,
+    "channels": 2,
+    "potential": {"kind": "uv", "rank": 4, "gamma": 1},
+    "inference": {"iterations": 2},
+}
+LARGER = {**PT, "labels": 32, "potential": {"kind": "uv", "rank": 8, "gamma": 2}}
+TRANSFORMER = {"kind": "transformer", "width": 16, "layers": 1, "heads": 2, "head_width": 8}
+TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
+
+
+def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings:
+    training = {"epochs": 2, "batch": 16, "learning_rate": 1e-2, **training}
+    kinds = {name: {"kind": name} for name in ("mlm", "ner", "classification", "cogs")}
+    kinds["tagging"] = {"kind": "tagging", "column": "xpos"}
+    data = {"kind": "builtin", "size": size}
+    if task == "cogs":
+        data["corpus"] = "cogs"
+    if task == "classification":
+        pt = encoder["kind"] == "pt"
+        encoder = {**encoder, "readout": "root" if pt else "cls"}
+        encoder |= {"root": {"labels": 16}} if pt else {}
+    values = {"task": kinds[task], "data": data, "encoder": encoder, "training": training}
+    return from_dict(RunSettings, {**values, "seed": seed})
+
+
+def ready(given: RunSettings, folder: Path, resume=False, init=None):
+    """A training just before its first step."""
+    accelerator = Accelerator(cpu=True)
+    return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume)
+
+
+def assert_same_runs(first: Path, second: Path):
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+    for name in ("config.json", "tokenizer.json", "run.toml", "README.md"):
+        assert (first / name).read_text() == (second / name).read_text()
+    lines = [read_metrics(folder) for folder in (first, second)]
+    for run in lines:
+        for line in run:
+            line.pop("seconds", None)
+    assert lines[0] == lines[1]
