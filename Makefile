@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all lint bench check-data
+.PHONY: install train test test-all lint bench performance check-data
 
 install: .venv/installed
 
@@ -27,6 +27,11 @@ lint: install
 
 bench: install
 	$(BIN)/python benchmarks/step.py $(BENCH)
+
+DEVICE ?= cpu
+
+performance: install
+	$(BIN)/python benchmarks/performance.py --device $(DEVICE)
 
 check-data: install
 	$(BIN)/python tests/check_data.py "$(DATA)"

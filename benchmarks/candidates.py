@@ -1,12 +1,13 @@
-"""What is measured side by side: training steps of encoders at the paper's PTB-MLM sizes.
+"""What is measured side by side: encoders at the sizes of the paper's PTB language model.
 
-A candidate is built for a batch and returns a function that runs one step, forward and backward.
+A candidate is a model for a shape; `step_of` makes a function of it that trains or infers once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -26,10 +27,24 @@ from probformer.encoder import Encoder
 from probformer.potentials.buckets import Buckets
 
 VOCABULARY = 10_000
-LABELS, CHANNELS, ITERATIONS, GAMMA, RANK = 384, 16, 5, 3, 64
-BUCKETS = 2 * GAMMA + 2
 
 Step = Callable[[], None]
+Mode = Literal["eager", "compiled", "graph"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """In the paper's letters; a transformer has d as its width and T layers."""
+
+    d: int = 384
+    h: int = 16
+    T: int = 5
+    gamma: int = 3
+    r: int = 64
+
+    @property
+    def buckets(self) -> int:
+        return 2 * self.gamma + 2
 
 
 @dataclass(frozen=True)
@@ -38,38 +53,52 @@ class Shape:
     length: int
     dropout: float
     device: torch.device
+    sizes: Sizes = field(default_factory=Sizes)
+    bf16: bool = False
 
 
-def potential(settings: PotentialSettings) -> Callable[[Shape], Step]:
-    def build(shape: Shape) -> Step:
-        model = EncoderSettings(
-            labels=LABELS,
-            channels=CHANNELS,
+def probabilistic(potential: Callable[[Sizes], PotentialSettings]) -> Callable[[Shape], nn.Module]:
+    def build(shape: Shape) -> nn.Module:
+        sizes = shape.sizes
+        settings = EncoderSettings(
+            labels=sizes.d,
+            channels=sizes.h,
             dropout=shape.dropout,
-            potential=settings,
-            inference=Inference(iterations=ITERATIONS),
+            potential=potential(sizes),
+            inference=Inference(iterations=sizes.T),
         )
-        return _step(Encoder(VOCABULARY, model), shape)
+        return Encoder(VOCABULARY, settings)
 
     return build
 
 
-def transformer(relative: bool) -> Callable[[Shape], Step]:
-    def build(shape: Shape) -> Step:
+def transformer(relative: bool) -> Callable[[Shape], nn.Module]:
+    def build(shape: Shape) -> nn.Module:
         settings = TransformerSettings(
-            width=384,
-            layers=5,
+            width=shape.sizes.d,
+            layers=shape.sizes.T,
             heads=8,
             head_width=256,
             feed_forward=2048,
             dropout=shape.dropout,
             positions="none" if relative else "learned",
             max_length=max(512, shape.length),
-            relative=GAMMA if relative else None,
+            relative=max(1, shape.sizes.gamma) if relative else None,
         )
-        return _step(Transformer(VOCABULARY, settings), shape, attention=False)
+        return _WithoutAttention(Transformer(VOCABULARY, settings))
 
     return build
+
+
+class _WithoutAttention(nn.Module):
+    """A transformer that may use fused attention, as its weights are not asked for."""
+
+    def __init__(self, model: Transformer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        return self.model(words, mask, attention=False).z_scores
 
 
 class DenseEinsums(nn.Module):
@@ -77,48 +106,48 @@ class DenseEinsums(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.word_scores = nn.Embedding(VOCABULARY, LABELS)
+        s = self.sizes = shape.sizes
+        self.word_scores = nn.Embedding(VOCABULARY, s.d)
         nn.init.xavier_uniform_(self.word_scores.weight)
-        self.U = nn.Parameter(torch.randn(BUCKETS, LABELS, CHANNELS, RANK) / RANK**0.5)
-        self.V = nn.Parameter(torch.randn(BUCKETS, LABELS, CHANNELS, RANK) / RANK**0.5)
+        self.U = nn.Parameter(torch.randn(s.buckets, s.d, s.h, s.r) / s.r**0.5)
+        self.V = nn.Parameter(torch.randn(s.buckets, s.d, s.h, s.r) / s.r**0.5)
         self.dropout, n = shape.dropout, shape.length
-        of = Buckets(GAMMA).of
+        of = Buckets(s.gamma).of
         bucket = torch.tensor([[of(i - j) if i != j else -1 for j in range(n)] for i in range(n)])
-        distance = bucket == torch.arange(BUCKETS)[:, None, None]
+        distance = bucket == torch.arange(s.buckets)[:, None, None]
         self.distance = nn.Buffer(distance.float())
         self.itself = nn.Buffer(torch.eye(n, dtype=torch.bool))
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         scores = unary = self.word_scores(words)
         distance = self.distance
-        for _ in range(ITERATIONS):
+        for _ in range(self.sizes.T):
             q = scores.softmax(-1)
             f = torch.einsum("xia,kacl,kbcl,xjb,kij->xcij", q, self.U, self.V, q, distance)
-            p = (f * LABELS).masked_fill(self.itself, -1e9).softmax(-1)
-            p = F.dropout(p, self.dropout)
+            p = (f * self.sizes.d).masked_fill(self.itself, -1e9).softmax(-1)
+            p = F.dropout(p, self.dropout, self.training)
             g = torch.einsum("xcij,kij,xjb,kbcl,kacl->xia", p, distance, q, self.V, self.U)
             g = g + torch.einsum("xcji,kji,xjb,kbcl,kacl->xia", p, distance, q, self.U, self.V)
-            scores = F.dropout(unary + g, self.dropout)
+            scores = F.dropout(unary + g, self.dropout, self.training)
         return scores
 
 
-def dense_einsums(shape: Shape) -> Step:
-    return _step(DenseEinsums(shape), shape)
-
-
-def necessary_products(shape: Shape) -> Step:
-    """The two products an iteration, and the two of each one's backward pass, and nothing else."""
-    rows, inner = shape.batch * shape.length, 2 * BUCKETS * CHANNELS * RANK
+def necessary_products(shape: Shape, training: bool) -> Step:
+    """The two products an iteration of UV, the two of each one's backward pass, nothing else."""
+    sizes, dtype = shape.sizes, torch.bfloat16 if shape.bf16 else torch.float32
+    rows, inner = shape.batch * shape.length, 2 * sizes.buckets * sizes.h * sizes.r
     weight, q, x = (
-        torch.randn(size, device=shape.device)
-        for size in ((inner, LABELS), (rows, LABELS), (rows, inner))
+        torch.randn(size, device=shape.device, dtype=dtype)
+        for size in ((inner, sizes.d), (rows, sizes.d), (rows, inner))
     )
     gradient, projected, message = (torch.empty_like(like) for like in (weight, x, q))
 
     def step() -> None:
-        for _ in range(ITERATIONS):
+        for _ in range(sizes.T):
             torch.mm(q, weight.mT, out=projected)  # X = Q Wᵀ
             torch.mm(x, weight, out=message)  # G = Y W
+            if not training:
+                continue
             for _ in range(2):  # the backward pass of one product is the other two kinds
                 torch.mm(x.mT, q, out=gradient)
             torch.mm(q, weight.mT, out=projected)
@@ -127,29 +156,59 @@ def necessary_products(shape: Shape) -> Step:
     return step
 
 
-CANDIDATES: dict[str, Callable[[Shape], Step]] = {
-    "necessary products of UV": necessary_products,
-    "UV": potential(UVSettings(rank=RANK, gamma=GAMMA)),
-    "SharedUV": potential(SharedUVSettings(rank=RANK, gamma=GAMMA)),
-    "Rotary": potential(RotarySettings(rank=RANK)),
-    "UV as dense einsums": dense_einsums,
+PRODUCTS = "necessary products of UV"
+CANDIDATES: dict[str, Callable[[Shape], nn.Module]] = {
+    "UV": probabilistic(lambda s: UVSettings(rank=s.r, gamma=s.gamma)),
+    "SharedUV": probabilistic(lambda s: SharedUVSettings(rank=s.r, gamma=s.gamma)),
+    "Rotary": probabilistic(lambda s: RotarySettings(rank=s.r)),
+    "UV as dense einsums": DenseEinsums,
     "Transformer": transformer(relative=False),
     "relative Transformer": transformer(relative=True),
 }
 
 
-def _step(model: nn.Module, shape: Shape, **options: bool) -> Step:
+NAMES = (PRODUCTS, *CANDIDATES)
+
+
+def step_of(name: str, shape: Shape, training: bool = True, mode: Mode = "eager") -> Step:
+    """Forward and backward, or forward alone, on random words."""
+    if name == PRODUCTS:
+        return necessary_products(shape, training)
     torch.manual_seed(0)
-    model = model.to(shape.device).train()
+    model = CANDIDATES[name](shape).to(shape.device).train(training)
     size = (shape.batch, shape.length)
     words = torch.randint(VOCABULARY, size, device=shape.device)
     mask = torch.ones(size, dtype=torch.bool, device=shape.device)
-    cotangent = torch.randn(*size, LABELS, device=shape.device)
+    cotangent = torch.randn(*size, shape.sizes.d, device=shape.device)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter) if training else None
+    called = torch.compile(model, dynamic=False) if mode == "compiled" else model
 
-    def step() -> None:
-        model.zero_grad(set_to_none=True)
-        output = model(words, mask, **options)
-        scores = output if isinstance(output, Tensor) else output.z_scores
-        (scores * cotangent).sum().backward()
+    def scores() -> Tensor:
+        with torch.autocast(shape.device.type, torch.bfloat16, enabled=shape.bf16):
+            output = called(words, mask)
+        return output if isinstance(output, Tensor) else output.z_scores
 
-    return step
+    def train() -> None:
+        model.zero_grad(set_to_none=False)
+        (scores() * cotangent).sum().backward()
+
+    @torch.no_grad()
+    def infer() -> None:
+        scores()
+
+    step = train if training else infer
+    return captured(step) if mode == "graph" else step
+
+
+def captured(step: Step) -> Step:
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import torch
 
-from candidates import CANDIDATES, Shape, Step
+from candidates import NAMES, PRODUCTS, Shape, Step, step_of
 
 REFERENCE = "Transformer"
-FLOOR = "necessary products of UV"
 
 
 def main() -> None:
@@ -32,7 +31,7 @@ def main() -> None:
     device = torch.device(arguments.device)
     shape = Shape(arguments.batch, arguments.length, arguments.dropout, device)
     rounds = interleaved_rounds(shape, arguments.repeats)
-    memory = {name: peak_memory(name, shape) for name in CANDIDATES}
+    memory = {name: peak_memory(name, shape) for name in NAMES}
 
     print(f"Training step (forward and backward, fp32), {shape.batch} × {shape.length} words,")
     print(
@@ -40,11 +39,11 @@ def main() -> None:
     )
     print(f"| {'':26} | {'ms':>8} | {'/ products':>10} | {'/ Transformer':>13} | {'peak MB':>8} |")
     print(f"|{'-' * 28}|{'-' * 9}:|{'-' * 11}:|{'-' * 14}:|{'-' * 9}:|")
-    for name in CANDIDATES:
+    for name in NAMES:
         milliseconds = 1e3 * statistics.median(turn[name] for turn in rounds)
         floor, other = (
             statistics.median(turn[name] / turn[reference] for turn in rounds)
-            for reference in (FLOOR, REFERENCE)
+            for reference in (PRODUCTS, REFERENCE)
         )
         ratios = f"{floor:10.2f} | {other:13.2f}"
         print(f"| {name:26} | {milliseconds:8.1f} | {ratios} | {memory[name] / 2**20:8.0f} |")
@@ -52,7 +51,10 @@ def main() -> None:
 
 def interleaved_rounds(shape: Shape, repeats: int) -> list[dict[str, float]]:
     """Seconds; the candidates take turns, so that a slow moment of the machine hits all."""
-    steps = {name: build(shape) for name, build in CANDIDATES.items()}
+    return take_turns({name: step_of(name, shape) for name in NAMES}, shape, repeats)
+
+
+def take_turns(steps: dict[str, Step], shape: Shape, repeats: int) -> list[dict[str, float]]:
     for step in steps.values():
         seconds(step, shape.device)
     return [
@@ -82,10 +84,10 @@ def peak_memory(name: str, shape: Shape) -> int:
 
 def _peak_memory(name: str, shape: Shape) -> int:
     if shape.device.type == "cuda":
-        CANDIDATES[name](shape)()
+        step_of(name, shape)()
         return torch.cuda.max_memory_allocated(shape.device)
     before = _resident_peak()
-    CANDIDATES[name](shape)()
+    step_of(name, shape)()
     return _resident_peak() - before
 
 

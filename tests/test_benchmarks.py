@@ -7,6 +7,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import candidates
+import performance
 from probformer import Encoder, Inference
 from probformer.config import EncoderSettings, UVSettings
 
@@ -15,10 +16,10 @@ def test_the_dense_einsums_compute_the_same_as_the_encoder():
     shape = candidates.Shape(batch=2, length=9, dropout=0.0, device=torch.device("cpu"))
     dense = candidates.DenseEinsums(shape)
     settings = EncoderSettings(
-        labels=candidates.LABELS,
-        channels=candidates.CHANNELS,
-        potential=UVSettings(rank=candidates.RANK, gamma=candidates.GAMMA),
-        inference=Inference(iterations=candidates.ITERATIONS),
+        labels=shape.sizes.d,
+        channels=shape.sizes.h,
+        potential=UVSettings(rank=shape.sizes.r, gamma=shape.sizes.gamma),
+        inference=Inference(iterations=shape.sizes.T),
     )
     encoder = Encoder(candidates.VOCABULARY, settings)
     encoder.word_scores.weight.data = dense.word_scores.weight.data
@@ -30,3 +31,25 @@ def test_the_dense_einsums_compute_the_same_as_the_encoder():
         torch.testing.assert_close(
             dense(words, mask), encoder(words, mask).z_scores, rtol=1e-4, atol=1e-5
         )
+
+
+def test_the_page_has_a_table_a_shape_and_a_plot(tmp_path, monkeypatch):
+    """A tiny plan on this machine."""
+    tiny = performance.Plan(
+        shapes=((1, 5),),
+        modes=("eager",),
+        compiled=(),
+        base=(1, 4),
+        growth={"n": (3, 5)},
+        bf16=False,
+    )
+    monkeypatch.setitem(performance.PLANS, "cpu", tiny)
+    monkeypatch.setattr(performance, "MODELS", ("UV", "Rotary", "Transformer"))
+    monkeypatch.setattr(performance, "peak_memory", lambda *_: 2**20)
+    monkeypatch.setattr(sys, "argv", ["performance.py", "--repeats", "1", "--docs", str(tmp_path)])
+    performance.main()
+    page = (tmp_path / "performance.md").read_text(encoding="utf-8")
+    assert "### 1 × 5 words" in page
+    for name in ("UV", "Rotary", "Transformer", "necessary products of UV"):
+        assert f"| {name} | eager | " in page
+    assert "<svg" in (tmp_path / "performance/cpu-growth.svg").read_text(encoding="utf-8")

@@ -1,0 +1,108 @@
+"""docs/performance.md from what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+_LETTERS = {
+    "n": "n, words in a sentence",
+    "d": "d, labels (width)",
+    "h": "h, channels",
+    "gamma": "γ, distances told apart",
+    "T": "T, iterations (layers)",
+}
+_TITLES = {"cuda": "GPU", "cpu": "CPU"}
+_INTRODUCTION = """# Performance
+
+Training steps (forward and backward of the encoder, dropout 0.15) and inference, at the sizes of
+the paper's PTB language model: d 384, h 16, T 5, γ 3, rank 64; the Transformer has 5 layers, width
+384, 8 heads of 256 and 2,048 in the feed-forward layer. All models of a table took turns in one
+run; "/ Transformer" is the median of the ratios to the Transformer in its fastest mode. "Necessary
+products" are the matrix products that `UV` cannot do without; "dense einsums" are the paper's
+equations written down as they stand.
+
+This page is written by the commands it names, from the numbers in `docs/performance/`.
+"""
+
+
+def write_page(docs: Path) -> None:
+    parts = [_INTRODUCTION]
+    for device, title in _TITLES.items():
+        path = docs / "performance" / f"{device}.json"
+        if path.is_file():
+            found = json.loads(path.read_text(encoding="utf-8"))
+            parts.append(_section(title, device, found, docs / "performance"))
+    (docs / "performance.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def _section(title: str, device: str, found: dict[str, Any], folder: Path) -> str:
+    lines = [
+        f"## {title}",
+        "",
+        f"{found['machine']}, torch {found['torch']}, {found['precision']}: `{found['command']}`.",
+        "",
+    ]
+    shapes = sorted({(row["batch"], row["length"]) for row in found["shapes"]})
+    for batch, length in shapes:
+        lines += [f"### {batch} × {length} words", "", *_table(found["shapes"], batch, length), ""]
+    picture = f"{device}-growth.svg"
+    _plot(found["growth"], folder / picture)
+    lines += [
+        "### How a training step grows",
+        "",
+        f"![Milliseconds of a training step by n, d, h, γ and T](performance/{picture})",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _table(rows: list[dict[str, Any]], batch: int, length: int) -> list[str]:
+    here = [row for row in rows if (row["batch"], row["length"]) == (batch, length)]
+    lines = [
+        "| | mode | training, ms | / Transformer | peak MB | inference, ms | / Transformer |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for model, mode in dict.fromkeys((row["model"], row["mode"]) for row in here):
+        both = {
+            row["training"]: row for row in here if (row["model"], row["mode"]) == (model, mode)
+        }
+        cells = [_figures(both.get(True)), _megabytes(both.get(True)), _figures(both.get(False))]
+        lines.append(f"| {model} | {mode} | {' | '.join(cells)} |")
+    return lines
+
+
+def _figures(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "– | –"
+    return f"{row['milliseconds']:,.2f} | {row['times the Transformer']:.2f}"
+
+
+def _megabytes(row: dict[str, Any] | None) -> str:
+    return f"{row['megabytes']:,.0f}" if row and row["megabytes"] is not None else ""
+
+
+def _plot(rows: list[dict[str, Any]], path: Path) -> None:
+    figure = Figure(figsize=(15, 6.5), layout="constrained")
+    panels = figure.subplots(2, 3).flatten()
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    for panel, (letter, label) in zip(panels, _LETTERS.items(), strict=False):
+        for number, model in enumerate(models):
+            line = [row for row in rows if (row["letter"], row["model"]) == (letter, model)]
+            values = [row["value"] for row in line]
+            panel.plot(
+                values,
+                [row["milliseconds"] for row in line],
+                marker="o",
+                color=f"C{number}",
+                linestyle="--" if "Transformer" in model else "-",
+                label=model,
+            )
+        panel.set(xlabel=label, ylabel="ms", yscale="log")
+    handles, labels = panels[0].get_legend_handles_labels()
+    panels[-1].axis("off")
+    panels[-1].legend(handles, labels, loc="center")
+    figure.savefig(path, format="svg", metadata={"Date": None})
