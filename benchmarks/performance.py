@@ -102,7 +102,7 @@ def measure_shapes(plan: Plan, device: torch.device, repeats: int) -> Iterator[d
         for training in (True, False):
             asked = training and (batch, length) in plan.compiled
             modes = plan.modes + (_COMPILED if asked else ())
-            runs = [(PRODUCTS, plan.modes[0])]
+            runs: list[tuple[str, Mode]] = [(PRODUCTS, plan.modes[0])]
             runs += [(name, mode) for name in MODELS for mode in modes]
             times = measured(runs, shape, training, repeats)
             for (name, mode), (milliseconds, ratio) in times.items():
