@@ -7,6 +7,7 @@ plots of all devices that have been measured.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 from collections.abc import Iterable, Iterator
@@ -102,9 +103,8 @@ def measure_shapes(plan: Plan, device: torch.device, repeats: int) -> Iterator[d
         for training in (True, False):
             asked = training and (batch, length) in plan.compiled
             modes = plan.modes + (_COMPILED if asked else ())
-            runs: list[tuple[str, Mode]] = [(PRODUCTS, plan.modes[0])]
-            runs += [(name, mode) for name in MODELS for mode in modes]
-            times = measured(runs, shape, training, repeats)
+            runs = itertools.product(MODELS, modes)
+            times = measured([(PRODUCTS, modes[0]), *runs], shape, training, repeats)
             for (name, mode), (milliseconds, ratio) in times.items():
                 yield {
                     "model": name,

@@ -58,6 +58,18 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
 
 @pytest.mark.gpu
 @needs_cuda
+def test_a_run_resumes_on_the_device(tmp_path: Path):
+    given = settings("tagging", size=100, epochs=2)
+    run = prepare(given, tmp_path, Path("."), Reporter(), Accelerator())
+    run._epoch()
+    run._judge()
+    again = prepare(given, tmp_path, Path("."), Reporter(), Accelerator(), resume=True)
+    assert again.progress.epoch == 1
+    again.train()
+
+
+@pytest.mark.gpu
+@needs_cuda
 def test_dropout_is_a_function_of_seed_and_step(tmp_path: Path):
     given = settings("tagging", {**PT, "dropout": 0.3}, size=200, chunk=4)
     losses = []

@@ -127,6 +127,43 @@ def test_other_data_is_refused_and_nothing_changes(whole, tmp_path, monkeypatch,
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
 
+def test_going_back_forgets_the_best_weights_of_later_epochs(whole, tmp_path):
+    """The last checkpoint is damaged, and the best weights are those of another model."""
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    older, newest = sorted((folder / "state").glob("step-*"))
+    (newest / "progress.json").write_text("{}")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").write_bytes(b"of a later epoch")
+    ready(settings(), folder, resume=True)
+    best = (older / "best.safetensors").read_bytes()
+    assert (folder / "model.safetensors").read_bytes() == best
+    (older / "best.safetensors").unlink()
+    sums = json.loads((older / "sha256.json").read_text())
+    del sums["best.safetensors"]
+    (older / "sha256.json").write_text(json.dumps(sums))
+    ready(settings(), folder, resume=True)
+    assert not (folder / "model.safetensors").exists()
+    (older / "sha256.json").write_text("{}")
+    assert not files.is_sealed(older)
+
+
+def test_a_run_that_came_to_nothing_is_no_obstacle(tmp_path):
+    training = ready(settings(), tmp_path)
+    training._save()
+    (tmp_path / "metrics.jsonl").write_text("{}\n")
+    results = ready(settings(), tmp_path).train()
+    assert [line.get("epoch") for line in read_metrics(tmp_path)] == [1, 2, None]
+    assert results["dev"]["loss"] > 0
+
+
+def test_two_names_of_one_file_leave_no_third(tmp_path):
+    (tmp_path / "one").write_text("x")
+    for _ in range(2):
+        files.share(tmp_path / "one", tmp_path / "two")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "two"]
+
+
 def test_other_settings_are_refused_by_name(whole):
     with pytest.raises(InputError, match=r"has training\.clip = 5\.0, but the run to go on with"):
         ready(settings(clip=1.0), whole, resume=True)
@@ -269,15 +306,19 @@ def test_gold_heads_need_heads(tmp_path, monkeypatch):
         ready(given, tmp_path)
 
 
-def test_an_encoder_that_does_not_fit_is_refused_by_name(tmp_path):
+def test_an_encoder_that_does_not_fit_is_refused_by_name(tmp_path, capsys):
     train_one(settings(epochs=1), tmp_path / "small")
     wider = {**PT, "potential": {"kind": "uv", "rank": 8, "gamma": 1}}
     message = r"potentials\.words\.U has shape \(4, 2, 8, 16\), in the run to start from \(4, 2, 4,"
     with pytest.raises(InputError, match=message):
         ready(settings(encoder=wider), tmp_path / "large", init=tmp_path / "small")
     globals_ = {**PT, "globals": {"count": 4}}
-    with pytest.raises(InputError, match="in the run to start from none"):
-        ready(settings(encoder=globals_), tmp_path / "more", init=tmp_path / "small")
+    train_one(settings(encoder=globals_, epochs=1), tmp_path / "more", init=tmp_path / "small")
+    assert "not in it: potentials.globals" in capsys.readouterr().out
+    with pytest.raises(InputError, match="has shape none, in the run to start from"):
+        ready(settings(), tmp_path / "fewer", init=tmp_path / "more")
+    train_one(settings("classification", epochs=1), tmp_path / "class", init=tmp_path / "small")
+    assert "not in it: potentials.root.T" in capsys.readouterr().out
 
 
 def test_tensorboard_is_asked_for_before_training(tmp_path, monkeypatch):

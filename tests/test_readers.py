@@ -151,6 +151,7 @@ def test_tsv_has_a_sentence_and_its_label_a_line(write):
     ("content", "message"),
     [
         ("good\t1\nbad\n", "corpus:2: 1 field, expected 2: text, label"),
+        ("good\t1\nthis is bad\n", "corpus:2: 1 field, expected 2: text, label"),
         ("good\t1\t2\n", "corpus:1: 3 fields, expected 2: text, label"),
         ("good\t\n", "corpus:1: the field 'label' is empty, expected a text"),
         (" \t1\n", "corpus:1: the field 'text' is empty, expected a text"),

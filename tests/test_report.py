@@ -35,6 +35,16 @@ def test_seeds_are_one_row_with_mean_and_deviation(runs):
     assert row.parameters == row.runs[0].run.model.encoder.count_parameters()
 
 
+def test_unlike_runs_are_not_one_row(runs, tmp_path):
+    other = tmp_path / "tagger"
+    train_one(settings("tagging", epochs=1), other)
+    rows = collect([runs / "tagger", runs / "tagger/seed-0", other])
+    assert sorted(len(row.runs) for row in rows) == [1, 2]
+    two = next(row for row in rows if len(row.runs) == 2)
+    total = sum(line["seconds"] for run in two.runs for line in run.epochs)
+    assert two.seconds == pytest.approx(total / 2)
+
+
 def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
     print_report([runs / "tagger", runs / "cogs"], markdown=True, curves=None)
     out = capsys.readouterr().out

@@ -23,6 +23,7 @@ from probformer.errors import InputError
 from probformer.heads import Pointer
 from probformer.tasks import build_task
 from probformer.tasks.labels import IGNORE, Labels
+from probformer.tasks.task import sentence_losses
 
 
 def logits_of(numbers, classes):
@@ -157,6 +158,18 @@ def test_a_sentence_has_one_label():
     assert found["loss"] == pytest.approx(10 / 3, abs=1e-3)
 
 
+def test_classes_are_learned_by_the_mean_over_sentences():
+    task = classifier(labelled("good", "bad", "good"))
+    batch = task.evaluation_batch(task.encode(labelled("good", "bad", "good")), [0, 1, 2])
+    model = SimpleNamespace(head=lambda _: logits_of([1, 1, 1], 2))
+    assert task.loss(model, None, batch).item() == pytest.approx(10 / 3, abs=1e-3)
+    torch.manual_seed(0)
+    head = task.build_head(SimpleNamespace(width=600))
+    assert head.weight.abs().max().item() == pytest.approx((6 / 602) ** 0.5, rel=0.01)  # Xavier
+    with pytest.raises(InputError, match="there must be two labels to choose from, got good"):
+        classifier(labelled("good", "good"))
+
+
 def test_a_label_outside_the_set_is_refused_with_file_and_line():
     task = classifier(labelled("good", "bad"))
     message = r"^file:2: the label 'so so' is none of the training data's \(bad, good\)"
@@ -279,6 +292,68 @@ def test_a_distance_that_training_does_not_have_is_wrong():
     batch = task.evaluation_batch(split, [0])
     found = figures(task, (heads_saying(task, batch), batch))
     assert found["accuracy"] == found["exact match"] == 0
+
+
+def test_the_five_losses_add_up_and_padding_is_not_asked():
+    long, short = meanings(*CATS, ("Emma slept .", "sleep . agent ( x _ 1 , Emma )"))[1:]
+    task = cogs([long, short])
+    batch = task.evaluation_batch(task.encode([long, short]), [0, 1])
+    head = heads_saying(task, batch)
+    model = SimpleNamespace(head=head)
+    alone = {
+        kind: sentence_losses(logits, batch.targets[kind]).mean().item()
+        for kind, logits in head(None, None).items()
+    }
+    assert task.loss(model, None, batch).item() == pytest.approx(sum(alone.values()), rel=1e-5)
+    found = figures(task, (head, batch))
+    assert found["accuracy"] == 1  # of the short one, though it is padded
+    assert "accuracy/in_distribution" not in found
+
+
+def test_unseen_classes_stay_in_the_mean():
+    logits = torch.tensor([[[0.0, 0.0], [0.0, 0.0]]])
+    unseen = Labels(["a", "b"]).number("z")
+    loss = sentence_losses(logits, torch.tensor([[0, unseen]]))
+    assert loss.item() == pytest.approx(0.5 * 0.6931, abs=1e-3)
+
+
+def test_unknown_names_are_different_words():
+    said = ("Emma said that Liam slept .", "say . agent ( x _ 1 , Emma ) AND "
+            "say . ccomp ( x _ 1 , x _ 4 ) AND sleep . agent ( x _ 4 , Liam )")  # fmt: skip
+    task = cogs(meanings(said, CATS[0]))
+    task.vocabulary = Vocabulary.from_sentences([["said", "that", "slept", "."]])
+    batch = task.evaluation_batch(task.encode(meanings(said)), [0])
+    swapped = task.labels["parent"]
+    head = heads_saying(task, batch)
+    logits = head(None, None)
+    one, minus = swapped.number("1"), swapped.number("none")
+    numbers = batch.targets["parent"].clone()
+    numbers[0, 0], numbers[0, 3] = minus, one
+    logits["parent"] = logits_of(numbers.tolist(), logits["parent"].shape[-1])
+    found = figures(task, (lambda read, mask: logits, batch))
+    assert found["exact match"] == 0
+
+
+@pytest.mark.parametrize("task", ["ner", "classification", "cogs"])
+def test_wrong_annotation_is_left_out_where_that_was_asked(task):
+    good = {
+        "ner": [entities("B-X", "I-X")],
+        "classification": labelled("a", "b"),
+        "cogs": meanings(*CATS),
+    }[task]
+    bad = {
+        "ner": entities("B-X", "?", line=7),
+        "classification": Sentence(("a",), path="file", line=7),
+        "cogs": Sentence(("A", "cat"), logical_form="cat", path="file", line=7),
+    }[task]
+    vocabulary = Vocabulary.from_sentences([s.words for s in [*good, bad]])
+    built = build_task({"ner": NERSettings(), "classification": ClassificationSettings(),
+                        "cogs": CogsSettings()}[task], vocabulary)  # fmt: skip
+    built.skips_bad_sentences = True
+    built.learn_classes([*good, bad])
+    assert len(built.encode([*good, bad])) == len(good)
+    (warning,) = built.warnings()
+    assert warning.startswith("left out 1 sentence with wrong annotation: file:")
 
 
 def test_a_form_that_does_not_parse_is_refused_with_file_and_line():

@@ -317,6 +317,29 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     assert ready(settings(), tmp_path, resume=True).progress.epoch == 1
 
 
+def test_the_reported_loss_is_the_mean_over_chunks(tmp_path):
+    training = ready(settings(chunk=4), tmp_path)
+    single = [training.chunk_loss(training._batch_of(np.arange(i, i + 4))) for i in (0, 4, 8, 12)]
+    expected = sum(loss.item() for loss in single)
+    training._update(np.arange(16))
+    assert training.progress.loss == pytest.approx(expected, rel=1e-5)
+    assert training.progress.chunks == 4
+
+
+def test_of_two_equal_scores_the_lower_loss_is_better(tmp_path, monkeypatch):
+    training = ready(settings(epochs=3), tmp_path)
+    losses = iter([0.5, 0.4, 0.6])
+
+    def judged(*_):
+        return {"loss": next(losses), "score": 0.9, "perplexity": 1.0}
+
+    monkeypatch.setattr("probformer.training.loop.evaluate", judged)
+    for _ in range(3):
+        training._epoch()
+        training._judge()
+    assert training.progress.best["epoch"] == 2
+
+
 def test_schedules():
     plateau = build_schedule(PlateauSchedule(patience=1), 1.0, 10)
     for score, loss, rate in [(0.5, 1.0, 1), (0.5, 0.9, 1), (0.5, 0.9, 1), (0.4, 0.1, 0.5)]:

@@ -63,7 +63,7 @@ class SeveralHeads(nn.Module):
 
 
 class Pointer(nn.Module):
-    """Points from each word to another one, or to none: x_i W x_j, and a score for none."""
+    """Points from each word to a word, or to none: x_i W x_j, and a score for none."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -57,10 +57,9 @@ def apply_change(values: dict[str, Any], change: str) -> None:
         values = values.setdefault(table, {})
         require(isinstance(values, dict), f"--set {change}: {table} is no table of settings")
     try:
-        values[name] = tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        values[name] = text  # a bare word is a text
-    if name == "kind":  # other settings belong to the kind that was there
-        kind = values["kind"]
-        values.clear()
-        values["kind"] = kind
+        value = text  # a bare word is a text
+    if name == "kind" and values.get("kind") != value:
+        values.clear()  # the other settings belong to the kind that was there
+    values[name] = value

@@ -115,6 +115,9 @@ class FileData(Settings):
             require_whole("first", self.first)
         same = self.train == self.dev == self.test
         require(same or not self.by_document, "by_document needs one file as train, dev and test")
+        require(self.gen is None or not self.by_document, "by_document does not go with gen")
+        for name in ("train", "dev", "test"):
+            require(bool(getattr(self, name).strip()), f"{name} must name a file, got nothing")
 
 
 DataSettings = BuiltinData | FileData

@@ -12,7 +12,7 @@ from probformer.data.builtin import builtin_cogs, builtin_corpus
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
-from probformer.errors import require
+from probformer.errors import InputError, require
 
 _OF_TEN_DOCUMENTS = {"train": range(8), "dev": range(8, 9), "test": range(9, 10)}
 
@@ -75,7 +75,7 @@ def _files(settings: FileData, root: Path, given: str) -> tuple[SentenceFile, ..
     if not paths[0].exists() and paths[0].with_name(paths[0].name + ".gz").is_file():
         paths = [paths[0].with_name(paths[0].name + ".gz")]
     if not paths[0].exists() and any(sign in given for sign in "*?[ "):
-        paths = [path for pattern in given.split() for path in sorted(root.glob(pattern))]
+        paths = [path for pattern in given.split() for path in _matches(root, pattern)]
     for path in paths or [root / given]:
         require(path.exists(), f"{path}: there is no such file; --data says where the data is")
         message = "is no file that can be read several times"
@@ -91,6 +91,14 @@ def _files(settings: FileData, root: Path, given: str) -> tuple[SentenceFile, ..
         )
         for path in paths
     )
+
+
+def _matches(root: Path, pattern: str) -> list[Path]:
+    try:
+        found = sorted(root.glob(pattern))
+    except (NotImplementedError, ValueError) as error:
+        raise InputError(f"{pattern}: is no pattern of files: {error}") from None
+    return found or [root / pattern]  # which is then said not to be there
 
 
 def _of_documents(sentences: Iterable[Sentence], chosen: Sequence[int]) -> Iterator[Sentence]:

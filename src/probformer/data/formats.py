@@ -59,12 +59,14 @@ def parse_text(lines: Iterator[Line]) -> Iterator[Sentence]:
 def parse_tsv(lines: Iterator[Line], columns: Sequence[str]) -> Iterator[Sentence]:
     """A sentence a line: its text and what is known about it.
 
-    Fields are separated by tabs; in a line without tabs by spaces, and the last has the rest.
+    Fields are separated by tabs; where the text comes last, as in "3 so so", also by spaces.
     """
+    by_spaces = columns[-1] == TEXT
     for number, text in lines:
         if not text.strip():
             continue
-        fields = text.split("\t") if "\t" in text else text.split(None, len(columns) - 1)
+        tabs = "\t" in text or not by_spaces
+        fields = text.split("\t") if tabs else text.split(None, len(columns) - 1)
         values = dict(zip(columns, _checked(fields, columns, number), strict=True))
         words = values[TEXT].split()
         if not words:

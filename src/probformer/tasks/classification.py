@@ -13,7 +13,7 @@ from probformer.data.encoded import EncodedSplit, Row
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
-from probformer.errors import InputError
+from probformer.errors import InputError, require
 from probformer.heads import Model
 from probformer.tasks.labels import Labels
 from probformer.tasks.task import Batch, Counts, Indices, Task, cross_entropy
@@ -29,7 +29,10 @@ class Classification(Task):
         self.labels = Labels()
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
-        self.labels = Labels(_label_of(sentence) for sentence in sentences)
+        self.labels = Labels()
+        self.labels = Labels(_label_of(sentence) for sentence in self.usable(sentences))
+        found = ", ".join(self.labels.names)
+        require(len(self.labels) > 1, f"there must be two labels to choose from, got {found}")
 
     def state(self) -> dict[str, Any]:
         return {"labels": self.labels.names}
@@ -42,13 +45,16 @@ class Classification(Task):
         nn.init.xavier_uniform_(head.weight)  # as published
         return head
 
-    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+    def check(self, sentence: Sentence) -> None:
         label = _label_of(sentence)
-        if label not in self.labels.names:
+        if len(self.labels) and label not in self.labels.names:
             known = ", ".join(self.labels.names)
             message = f"the label {label!r} is none of the training data's ({known})"
             raise InputError(f"{sentence.place()}: {message}")
-        return {"label": [self.labels.number(label)] * len(word_of)}
+
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+        self.check(sentence)
+        return {"label": [self.labels.number(_label_of(sentence))] * len(word_of)}
 
     def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
         batch = super().evaluation_batch(split, indices)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -48,10 +49,13 @@ class Cogs(Task):
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         found: defaultdict[str, set[str]] = defaultdict(set)
-        for sentence in sentences:
+        for sentence in self.usable(sentences):
             for name, values in self._classes_of(sentence).items():
                 found[name].update(values)
         self.labels = {name: Labels(found[name]) for name in KINDS}
+
+    def check(self, sentence: Sentence) -> None:
+        self._classes_of(sentence)
 
     def state(self) -> dict[str, Any]:
         return {"labels": {name: labels.names for name, labels in self.labels.items()}}
@@ -117,11 +121,8 @@ class Cogs(Task):
         return row
 
     def warnings(self) -> list[str]:
-        return [
-            warning
-            for kind, labels in self.labels.items()
-            for warning in labels.take_warnings(f"values of {kind}")
-        ]
+        unseen = (labels.take_warnings(f"values of {kind}") for kind, labels in self.labels.items())
+        return [*super().warnings(), *chain.from_iterable(unseen)]
 
     def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
         batch = super().evaluation_batch(split, indices)
@@ -156,7 +157,11 @@ class Cogs(Task):
     def _same_form(self, row: int, predicted: Mapping[str, Tensor], batch: Batch) -> bool:
         """Whether the tags of a sentence, though wrong, give the right logical form."""
         length = int(batch.mask[row].sum())
-        words = [self.vocabulary.words[word] for word in batch.words[row, :length].tolist()]
+        if length == 1:
+            return False  # the form of a word alone is not rebuilt from its tags
+        ids = batch.words[row, :length].tolist()
+        # Words that are unknown differ all the same.
+        words = [self.vocabulary.words[i] if i else f"<unk {at}>" for at, i in enumerate(ids)]
         gold, guess = (
             self._tags({kind: tags[kind][row, :length].tolist() for kind in KINDS})
             for tags in (batch.targets, predicted)

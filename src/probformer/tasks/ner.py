@@ -15,7 +15,7 @@ from probformer.data.vocabulary import Vocabulary
 from probformer.heads import Model
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.tagging import Tagging
-from probformer.tasks.task import Batch, Counts
+from probformer.tasks.task import Counts
 
 _READINGS = {"f1": spans_by_conlleval, "strict f1": spans_strict}
 
@@ -35,10 +35,9 @@ class NER(Tagging):
     def tags_of(self, sentence: Sentence) -> Sequence[str]:
         return self._reader.to_bioes(super().tags_of(sentence), sentence.place)
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
-        counts = defaultdict(float, super().count(model, read, batch))
-        predicted = model.head(read).argmax(-1).tolist()
-        for gold, guess in zip(batch.targets["tag"].tolist(), predicted, strict=True):
+    def count_answers(self, logits: Tensor, targets: Tensor) -> Counts:
+        counts = defaultdict(float, super().count_answers(logits, targets))
+        for gold, guess in zip(targets.tolist(), logits.argmax(-1).tolist(), strict=True):
             asked = [i for i, tag in enumerate(gold) if tag != IGNORE]
             both = [[self.tags.name(tags[i]) for i in asked] for tags in (gold, guess)]
             for reading, spans_of in _READINGS.items():

@@ -30,7 +30,11 @@ class Tagging(Task):
         self.tags = Labels()
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
-        self.tags = Labels(tag for sentence in sentences for tag in self.tags_of(sentence))
+        usable = self.usable(sentences)
+        self.tags = Labels(tag for sentence in usable for tag in self.tags_of(sentence))
+
+    def check(self, sentence: Sentence) -> None:
+        self.tags_of(sentence)
 
     def state(self) -> dict[str, Any]:
         return {"tags": self.tags.names}
@@ -56,13 +60,15 @@ class Tagging(Task):
         return {"tag": targets}
 
     def warnings(self) -> list[str]:
-        return self.tags.take_warnings("tags")
+        return [*super().warnings(), *self.tags.take_warnings("tags")]
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
         return sentence_losses(model.head(read), batch.targets["tag"]).mean()
 
     def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
-        logits, targets = model.head(read), batch.targets["tag"]
+        return self.count_answers(model.head(read), batch.targets["tag"])
+
+    def count_answers(self, logits: Tensor, targets: Tensor) -> Counts:
         return {
             "loss": sentence_losses(logits, targets).sum().item(),
             "sentences": float(len(targets)),

@@ -18,11 +18,13 @@ from probformer.data.encoded import EncodedSplit, Padded, Row
 from probformer.data.sentence import NO_HEAD, Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
+from probformer.errors import InputError, counted
 from probformer.heads import Model
 from probformer.posterior import Posterior
 from probformer.tasks.labels import IGNORE
 
 UNKNOWN_HEAD = -2
+_NAMED = 10
 
 Indices = Sequence[int] | NDArray[np.int64]
 Counts = Mapping[str, float]
@@ -51,14 +53,33 @@ class Task(ABC):
     metric: str
     """The name of the headline figure."""
 
+    skips_bad_sentences = False
+    """Whether a sentence whose annotation is wrong is left out and counted, or an error."""
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
+        self._left_out: list[str] = []
 
     # What the classes are.
 
     @abstractmethod
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         """See the training data before it is encoded."""
+
+    @abstractmethod
+    def check(self, sentence: Sentence) -> None:
+        """Raises an InputError if the annotation of the sentence is wrong."""
+
+    def usable(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+        self._left_out = []
+        for sentence in sentences:
+            if self.skips_bad_sentences:
+                try:
+                    self.check(sentence)
+                except InputError as error:
+                    self._left_out.append(str(error))
+                    continue
+            yield sentence
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -80,7 +101,7 @@ class Task(ABC):
         return EncodedSplit(self._rows(sentences))
 
     def _rows(self, sentences: Iterable[Sentence]) -> Iterator[Row]:
-        for sentence in sentences:
+        for sentence in self.usable(sentences):
             ids, word_of = self.vocabulary.encode(sentence.words)
             heads: Sequence[int] = [UNKNOWN_HEAD] * len(ids)
             if sentence.heads is not None and len(ids) == len(sentence):  # words are not split
@@ -89,7 +110,11 @@ class Task(ABC):
 
     def warnings(self) -> list[str]:
         """What was odd about the sentences encoded since the last call."""
-        return []
+        left_out, self._left_out = self._left_out, []
+        if not left_out:
+            return []
+        found = counted(len(left_out), "sentence")
+        return [f"left out {found} with wrong annotation: {'; '.join(left_out[:_NAMED])}"]
 
     def training_batch(self, split: EncodedSplit, indices: Indices, epoch: int, seed: int) -> Batch:
         """Sentences as the model sees them in an epoch of training."""

@@ -42,17 +42,22 @@ class CapturedGradients(Gradients):
     """The same, replayed from a CUDA graph where shapes repeat."""
 
     def __init__(
-        self, loss_of: Callable[[Batch], Tensor], parameters: Sequence[nn.Parameter]
+        self,
+        loss_of: Callable[[Batch], Tensor],
+        parameters: Sequence[nn.Parameter],
+        longest: int | None = None,
     ) -> None:
+        """`longest` is what the model can take."""
         super().__init__(loss_of)
         self.parameters = parameters
+        self.longest = longest
         self.seen: Counter[tuple[int, ...]] = Counter()
         self.graphs: dict[tuple[int, ...], _Graph] = {}
         self.memory: Any = None
 
     def add(self, batch: Batch) -> Tensor:
-        length = batch.words.shape[1]
-        batch = padded(batch, -(-length // LENGTHS) * LENGTHS)
+        length = -(-batch.words.shape[1] // LENGTHS) * LENGTHS
+        batch = padded(batch, length if self.longest is None else min(length, self.longest))
         shape = tuple(batch.words.shape)
         self.seen[shape] += 1
         if shape not in self.graphs:

@@ -110,5 +110,4 @@ def _load_optimizer(
         prefix = f"{name}/"
         state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
         for key, value in state.items():
-            device = value.device if key == "step" else parameter.device
-            optimizer.state[parameter][key] = value.to(device)
+            optimizer.state[parameter][key] = value.to(parameter.device)

@@ -12,8 +12,8 @@ from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.errors import counted, require, require_whole
 from probformer.training.evaluation import evaluate
 from probformer.training.processes import join_processes
-from probformer.training.report import LineReporter, build_reporter, shown
-from probformer.training.run_folder import load_description, load_run
+from probformer.training.report import LineReporter, Reporter, build_reporter, shown
+from probformer.training.run_folder import figures_text, load_run
 from probformer.training.seeds import (
     Results,
     one_after_the_other,
@@ -57,14 +57,15 @@ def train_seeds(
         line += [part for change in (*changes, f"seed={seed}") for part in ("--set", change)]
         return line + (["--init", str(init)] if init else []) + (["--resume"] if resume else [])
 
-    try:
-        if parallel == 1:
-            one_after_the_other([*folders], train)
-        else:
-            side_by_side({seed: command(seed) for seed in folders}, parallel)
-    finally:
-        if join_processes().is_main_process:
-            print(*summary(folders), f"the runs are in {folder}", sep="\n")
+    if parallel == 1:
+        failures = one_after_the_other([*folders], train)
+    else:
+        failures = side_by_side({seed: command(seed) for seed in folders}, parallel)
+    if join_processes().is_main_process:
+        done = {seed: path for seed, path in folders.items() if seed not in failures}
+        print(*summary(done), f"the runs are in {folder}", sep="\n")
+    failed = "; ".join(f"seed {seed} failed: {why}" for seed, why in failures.items())
+    require(not failures, failed)
 
 
 def train_one(
@@ -96,11 +97,8 @@ def _train(settings, folder, data, reporter, accelerator, init, resume) -> Resul
 
 
 def print_results(results: Results, folder: Path) -> None:
-    task = load_description(folder).task
     for split, metrics in results.items():
-        print(
-            f"{split}: {task.metric} {shown(metrics[task.metric])}, loss {shown(metrics['loss'])}"
-        )
+        print(f"{split}: {figures_text(metrics)}")
     print(f"the run is in {folder}")
 
 
@@ -111,7 +109,9 @@ def evaluate_run(folder: Path, data: Path, split: str) -> None:
     require(split in corpus.splits, f"split must be one of {known}, got {split!r}")
     accelerator = join_processes()
     model = run.model.to(accelerator.device)
-    encoded = encode_split(split, corpus, run.task, LineReporter())
+    reporter = LineReporter() if accelerator.is_main_process else Reporter()
+    run.task.skips_bad_sentences = getattr(run.settings.data, "skip_bad_lines", False)
+    encoded = encode_split(split, corpus, run.task, reporter)
     metrics = evaluate(model, run.task, encoded, accelerator)
     if accelerator.is_main_process:
         for name, value in metrics.items():

@@ -56,6 +56,8 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def share(source: Path, target: Path) -> None:
     """The same contents under a second name, if possible without a second copy."""
+    if target.exists() and source.samefile(target):
+        return  # to rename one onto the other would do nothing
     temporary = target.with_name(target.name + ".part")
     temporary.unlink(missing_ok=True)
     try:

@@ -17,7 +17,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from probformer.config import EncoderSettings, RunSettings
+from probformer.config import EncoderSettings, RunSettings, TransformerSettings
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
@@ -87,7 +87,10 @@ class Training:
         waits = isinstance(encoder, EncoderSettings) and encoder.inference.tolerance is not None
         if self.accelerator.device.type != "cuda" or waits:
             return Gradients(self.chunk_loss)
-        return CapturedGradients(self.chunk_loss, [*self.model.parameters()])
+        longest = None
+        if isinstance(encoder, TransformerSettings) and encoder.positions == "learned":
+            longest = encoder.longest
+        return CapturedGradients(self.chunk_loss, [*self.model.parameters()], longest)
 
     def resume(self) -> bool:
         """Go back to the last whole checkpoint; false if there is none."""

@@ -9,7 +9,7 @@ import statistics
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -18,13 +18,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from probformer.config import RunSettings
+from probformer.config import RunSettings, to_toml
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, require
-from probformer.training.files import read_json
 from probformer.training.plots import plot_curves
-from probformer.training.run_folder import Run, holds_run, load_description, read_metrics
+from probformer.training.run_folder import (
+    Run,
+    holds_run,
+    load_description,
+    read_final,
+    read_metrics,
+)
 
 _IN_PER_CENT = ("accuracy", "f1", "exact match")
 
@@ -36,18 +41,17 @@ class Finished:
     run: Run
     epochs: list[dict[str, Any]]
     final: dict[str, dict[str, float]]
-    environment: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Published:
     mean: float
     deviation: float
-    split: str = "test"
     source: str = "paper"
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.deviation:.2f}"
+        source = "" if self.source == "paper" else " (authors' code)"
+        return f"{self.mean:.2f} ± {self.deviation:.2f}{source}"
 
 
 @dataclass(frozen=True)
@@ -102,24 +106,25 @@ class Row:
 
 def collect(folders: Iterable[Path]) -> list[Row]:
     """The runs in the folders, or in the folders inside of them, by config and changes to it."""
-    found: dict[tuple[str, str], list[Finished]] = {}
-    for folder in folders:
-        for path in _run_folders(folder):
-            run = _finished(path)
-            settings = run.run.settings
-            series = path.parent if path.name.startswith("seed-") else path
-            key = (settings.name or series.name, _changes(settings))
-            found.setdefault(key, []).append(run)
+    paths = {path.resolve(): path for folder in folders for path in _run_folders(folder)}
+    rows: dict[tuple[str, str, str], list[Finished]] = {}
+    for path in paths.values():
+        run = _finished(path)
+        settings = run.run.settings
+        series = path.parent if path.name.startswith("seed-") else path
+        key = (settings.name or series.name, _changes(settings), to_toml(replace(settings, seed=0)))
+        rows.setdefault(key, []).append(run)
     published = _published()
     return [
         Row(name, changes, runs, published.get(name) if _comparable(changes) else None)
-        for (name, changes), runs in sorted(found.items())
+        for (name, changes, _), runs in sorted(rows.items(), key=lambda item: item[0])
     ]
 
 
 def _comparable(changes: str) -> bool:
-    """Whether the run is still the published one: precision may differ."""
-    return all(change.startswith("training.precision=") for change in changes.split())
+    """Whether the run is still the published one: precision and such may differ."""
+    free = ("training.precision=", "training.checkpoint_minutes=", "training.tensorboard=")
+    return all(change.startswith((*free, "data.folder=")) for change in changes.split())
 
 
 def _run_folders(folder: Path) -> list[Path]:
@@ -131,12 +136,10 @@ def _run_folders(folder: Path) -> list[Path]:
 
 
 def _finished(folder: Path) -> Finished:
-    lines = read_metrics(folder)
-    last = lines[-1] if lines else {}
-    if "final" not in last:
+    final = read_final(folder)
+    if final is None:
         raise InputError(f"{folder}: the run has not come to its end; resume it first")
-    environment = read_json(folder / "environment.json")
-    return Finished(load_description(folder), lines[:-1], last["final"], environment)
+    return Finished(load_description(folder), read_metrics(folder)[:-1], final)
 
 
 def _changes(settings: RunSettings) -> str:
@@ -191,7 +194,7 @@ def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
     for row in rows:
         if cases := row.cases():
             parts = [[case.partition("/")[2], row.figure(case)] for case in cases]
-            yield f"{row.name}, {row.split} by case", [["case", row.metric], *parts]
+            yield f"{row.title}, {row.split} by case", [["case", row.metric], *parts]
 
 
 def _as_markdown(table: list[list[str]]) -> str:

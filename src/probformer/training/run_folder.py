@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,10 @@ def write_description(folder: Path, run: Run, init: Path | None) -> None:
     write_text(folder / "tokenizer.json", run.vocabulary.to_json() + "\n")
     write_json(folder / "environment.json", {**_environment(), "init": init and str(init)})
     write_text(folder / "README.md", _model_card(run, {}))
+    write_settings(folder, settings)
+
+
+def write_settings(folder: Path, settings: RunSettings) -> None:
     write_text(folder / "run.toml", to_toml(settings))
 
 
@@ -167,6 +172,13 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         raise InputError(f"{path}: cannot be read as lines of JSON: {error}") from None
 
 
+def read_final(folder: Path) -> dict[str, dict[str, float]] | None:
+    """The figures of a run that came to its end."""
+    lines = read_metrics(folder) if (folder / "metrics.jsonl").is_file() else []
+    last = lines[-1] if lines else None
+    return last.get("final") if isinstance(last, dict) else None
+
+
 def _epoch_of(line: str) -> float:
     try:
         return json.loads(line).get("epoch", float("inf"))
@@ -183,6 +195,12 @@ def _environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
+
+
+def figures_text(metrics: Mapping[str, float]) -> str:
+    """All of them but those of parts, the loss last."""
+    names = [name for name in metrics if "/" not in name and name not in ("score", "loss")]
+    return ", ".join(f"{name} {metrics[name]:.6g}" for name in (*names, "loss"))
 
 
 def _described(data: DataSettings) -> str:
@@ -203,8 +221,6 @@ def _model_card(run: Run, results: dict[str, dict[str, float]]) -> str:
         f"  vocabulary of {len(run.vocabulary):,} entries",
         f"- Seed: {settings.seed}",
     ]
-    for split, metrics in results.items():
-        figure = metrics[run.task.metric]
-        lines.append(f"- {split}: {run.task.metric} {figure:.6g}, loss {metrics['loss']:.6g}")
+    lines += [f"- {split}: {figures_text(metrics)}" for split, metrics in results.items()]
     lines += ["", "All settings are in `run.toml`. Weights are shared under the terms of the data."]
     return "\n".join(lines) + "\n"

@@ -14,7 +14,7 @@ from typing import Any
 
 from probformer.errors import InputError, require
 from probformer.training.report import shown
-from probformer.training.run_folder import load_description, read_metrics
+from probformer.training.run_folder import load_description, read_final
 
 Results = dict[str, dict[str, float]]
 
@@ -31,19 +31,24 @@ def parse_seeds(text: str) -> list[int]:
     return seeds
 
 
-def one_after_the_other(seeds: list[int], train: Callable[[int], Results]) -> None:
-    """A seed that fails does not stop the others, but it is named at the end."""
+def one_after_the_other(seeds: list[int], train: Callable[[int], Results]) -> dict[int, str]:
+    """Trains all of them; the result says which failed, and why."""
     failures: dict[int, str] = {}
     for seed in seeds:
         try:
             train(seed)
         except InputError as error:
+            if "RANK" in os.environ:  # the other processes may still be in this seed
+                raise
             failures[seed] = str(error)
-    _raise(failures)
+    return failures
 
 
-def side_by_side(commands: dict[int, list[str]], parallel: int) -> None:
-    """A process a seed, `parallel` of them at a time; their lines are printed with the seed."""
+def side_by_side(commands: dict[int, list[str]], parallel: int) -> dict[int, str]:
+    """A process a seed, `parallel` of them at a time; their lines are printed with the seed.
+
+    The result says which failed, and why.
+    """
     if "RANK" in os.environ:
         raise InputError("--parallel cannot be used under torchrun or accelerate launch")
     running: set[subprocess.Popen[str]] = set()
@@ -58,6 +63,7 @@ def side_by_side(commands: dict[int, list[str]], parallel: int) -> None:
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            start_new_session=True,  # a Ctrl-C reaches it once, through us
         )
         running.add(process)
         said: list[str] = []
@@ -73,12 +79,12 @@ def side_by_side(commands: dict[int, list[str]], parallel: int) -> None:
         ended = dict(zip(commands, pool.map(run, commands), strict=True))
     except BaseException:  # above all Ctrl-C: the runs stop too, each with a checkpoint
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in running:
+        for process in list(running):
             process.terminate()
         raise
     finally:
         pool.shutdown()
-    _raise({seed: message for seed, message in ended.items() if message})
+    return {seed: message for seed, message in ended.items() if message}
 
 
 def _pass_on(stream: Any, seed: int, to: Any, said: list[str]) -> None:
@@ -92,17 +98,9 @@ def _cores() -> int:
     return len(count(0)) if count else os.cpu_count() or 1
 
 
-def _raise(failures: dict[int, str]) -> None:
-    if failures:
-        raise InputError("; ".join(f"seed {seed} failed: {why}" for seed, why in failures.items()))
-
-
 def summary(folders: dict[int, Path]) -> list[str]:
     """A line a seed that came to its end, and the mean and deviation of each split."""
-    done = {}
-    for seed, folder in folders.items():
-        if (folder / "metrics.jsonl").is_file() and "final" in (last := read_metrics(folder)[-1]):
-            done[seed] = last["final"]
+    done = {seed: final for seed, folder in folders.items() if (final := read_final(folder))}
     if not done:
         return []
     metric = load_description(folders[next(iter(done))]).task.metric

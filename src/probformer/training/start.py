@@ -31,6 +31,7 @@ from probformer.training.run_folder import (
     load_description,
     load_run,
     write_description,
+    write_settings,
 )
 
 
@@ -58,6 +59,7 @@ def prepare(
     corpus = load_corpus(settings.data, data)
     vocabulary = build_vocabulary(settings.vocabulary, corpus.counted)
     task = build_task(settings.task, vocabulary)
+    task.skips_bad_sentences = getattr(settings.data, "skip_bad_lines", False)
     task.learn_classes(corpus.splits["train"])
     if going_on:
         _check_same_data(task, folder)
@@ -71,9 +73,10 @@ def prepare(
     if init is not None and not going_on:
         reporter.say(start_from(run, load_run(init)))
     accelerator.wait_for_everyone()  # nobody looks for a run any more: it may be written
-    if accelerator.is_main_process:
-        if not going_on:
-            clear_run(folder)
+    if accelerator.is_main_process and going_on:
+        write_settings(folder, settings)
+    elif accelerator.is_main_process:
+        clear_run(folder)
         write_description(folder, run, init)
     _report_model(run, accelerator, reporter)
     training = Training(run, splits, folder, accelerator, reporter)
@@ -99,6 +102,7 @@ def encode_split(name: str, corpus: Corpus, task: Task, reporter: Reporter) -> E
     """A split as numbers; says how large it is, and what is odd about it."""
     sentences = corpus.splits[name]
     split = task.encode(sentences)
+    require(len(split) > 0, f"{name}: has no sentence")
     unknown = int(np.count_nonzero(split.fields["words"] == task.vocabulary.unk))
     size = f"{counted(len(split), 'sentence')}, {counted(split.tokens, 'token')}"
     reporter.say(f"{name}: {size}, {unknown:,} of them unknown")
@@ -162,21 +166,23 @@ def start_from(run: Run, other: Run) -> str:
     words = _embedding(encoder)
     own = {name: p for name, p in encoder.named_parameters() if p is not words.weight}
     given = {name: p for name, p in source.named_parameters() if p is not _embedding(source).weight}
-    for name in sorted({*own, *given}):
+    fresh = sorted({*own} - {*given})
+    for name in sorted(given):
         shapes = [tuple(side[name].shape) if name in side else "none" for side in (own, given)]
         message = f"{name} has shape {shapes[0]}, in the run to start from {shapes[1]}"
         require(shapes[0] == shapes[1], f"the encoder to start from does not fit: {message}")
     special = (run.vocabulary.unk, run.vocabulary.mask)
     taken = 0
     with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(given[name])
+        for name, parameter in given.items():
+            own[name].copy_(parameter)
         for index, word in enumerate(run.vocabulary.words):
             if word in other.vocabulary:
                 words.weight[index] = _embedding(source).weight[other.vocabulary.id_of(word)]
                 taken += index not in special
     left = len(run.vocabulary) - len(special) - taken
-    return f"started from an encoder: {counted(taken, 'word')} matched, {left:,} are new"
+    new = f"; not in it: {', '.join(fresh)}" if fresh else ""
+    return f"started from an encoder: {counted(taken, 'word')} matched, {left:,} are new{new}"
 
 
 def _embedding(encoder: nn.Module) -> nn.Embedding:

@@ -26,7 +26,7 @@ class Stopped(Exception):
 
 
 class StopSignal:
-    """Notes the first Ctrl-C or SIGTERM; the second one stops at once."""
+    """Notes a Ctrl-C or a SIGTERM; a second Ctrl-C stops at once."""
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -42,7 +42,7 @@ class StopSignal:
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:
+        if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.received = number
 
