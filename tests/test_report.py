@@ -46,21 +46,32 @@ def test_unlike_runs_are_not_one_row(runs, tmp_path):
 
 
 def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
-    print_report([runs / "tagger", runs / "cogs"], markdown=True, curves=None)
+    print_report([runs / "tagger", runs / "cogs"], True, None, None)
     out = capsys.readouterr().out
     assert "| run | figure | ours | published | seeds | parameters | sentences/s | time |" in out
     assert "gen by case" in out
     assert "| deeper recursion of prepositional phrases | " in out
-    print_report([runs / "tagger"], markdown=False, curves=None)
+    print_report([runs / "tagger"], False, None, None)
     assert "accuracy" in capsys.readouterr().out
 
 
 def test_curves_are_drawn(runs, tmp_path, capsys):
-    print_report([runs / "tagger", runs / "cogs"], False, tmp_path / "new" / "curves.svg")
+    print_report([runs / "tagger", runs / "cogs"], False, tmp_path / "new" / "curves.svg", None)
     svg = (tmp_path / "new" / "curves.svg").read_text(encoding="utf-8")
     assert svg.lstrip().startswith("<?xml")
     assert svg.count("<path") > 10
     assert "curves.svg" in capsys.readouterr().out
+
+
+def test_figures_are_kept_a_line_a_run(runs, tmp_path):
+    print_report([runs / "tagger"], True, None, tmp_path / "results/tagger.jsonl")
+    kept = (tmp_path / "results/tagger.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = [json.loads(line) for line in kept]
+    (row,) = collect([runs / "tagger"])
+    assert [line["seed"] for line in lines] == [0, 1]
+    assert [line["figures"] for line in lines] == [run.final for run in row.runs]
+    assert lines[0]["environment"]["torch"]
+    assert lines[0]["sentences"] == 2 * 64
 
 
 def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):

@@ -163,11 +163,14 @@ def report(
     curves: Annotated[
         Path | None, typer.Option(help="Draw the curves into this SVG file too.")
     ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the figures in this file, a line of JSON a run.")
+    ] = None,
 ) -> None:
     """What finished runs came to, over seeds, beside the published figures."""
     from probformer.training.results import print_report
 
-    print_report(runs, markdown, curves)
+    print_report(runs, markdown, curves, save)
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ A row of the report is a config, with the changes that were made to it; its runs
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 import tomllib
@@ -22,6 +23,7 @@ from probformer.config import RunSettings, to_toml
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, require
+from probformer.training.files import read_json
 from probformer.training.plots import plot_curves
 from probformer.training.run_folder import (
     Run,
@@ -41,6 +43,7 @@ class Finished:
     run: Run
     epochs: list[dict[str, Any]]
     final: dict[str, dict[str, float]]
+    environment: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,8 @@ def _finished(folder: Path) -> Finished:
     final = read_final(folder)
     if final is None:
         raise InputError(f"{folder}: the run has not come to its end; resume it first")
-    return Finished(load_description(folder), read_metrics(folder)[:-1], final)
+    environment = read_json(folder / "environment.json")
+    return Finished(load_description(folder), read_metrics(folder)[:-1], final, environment)
 
 
 def _changes(settings: RunSettings) -> str:
@@ -155,8 +159,33 @@ def _published() -> Mapping[str, Published]:
     return {name: Published(**values) for name, values in tomllib.loads(text).items()}
 
 
-def print_report(folders: Iterable[Path], markdown: bool, curves: Path | None) -> None:
+def save_results(rows: Iterable[Row], path: Path) -> None:
+    """A line of JSON a run: what remains when the run folders are gone."""
+    lines = [
+        {
+            "config": row.name,
+            "changes": row.changes,
+            "seed": run.run.settings.seed,
+            "figures": run.final,
+            "epochs": len(run.epochs),
+            "seconds": round(sum(line["seconds"] for line in run.epochs), 1),
+            "sentences": sum(line.get("sentences", 0) for line in run.epochs),
+            "parameters": row.parameters,
+            "environment": run.environment,
+        }
+        for row in rows
+        for run in sorted(row.runs, key=lambda run: run.run.settings.seed)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def print_report(
+    folders: Iterable[Path], markdown: bool, curves: Path | None, save: Path | None
+) -> None:
     rows = collect(folders)
+    if save is not None:
+        save_results(rows, save)
     for title, table in _tables(rows):
         if markdown:
             print(f"{title}\n\n" if title else "", _as_markdown(table), sep="")
