@@ -143,6 +143,12 @@ def test_a_bad_line_is_named_or_skipped(folder):
     assert "left out 1 sentence with bad lines: line 2" in done.stderr
 
 
+def test_what_cannot_begin_leaves_nothing_behind(folder):
+    missing = ["--set", "data.train=no.tsv"]
+    probformer("train", "tiny.toml", *missing, "--out", "never/begun", cwd=folder, check=2)
+    assert not (folder / "never/begun").exists()
+
+
 def test_a_run_of_another_format_is_refused(folder, tmp_path):
     config = json.loads((folder / "run/config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "format_version": 99}))

@@ -94,7 +94,7 @@ def test_every_published_figure_has_a_config():
         assert figure.mean > figure.deviation > 0
 
 
-def test_runs_that_are_none_or_not_done_are_named(runs, tmp_path):
+def test_runs_that_are_none_or_not_done_are_named(runs, tmp_path, capsys):
     with pytest.raises(InputError, match="is no run folder, and has none in it"):
         collect([tmp_path])
     folder = tmp_path / "run"
@@ -103,6 +103,9 @@ def test_runs_that_are_none_or_not_done_are_named(runs, tmp_path):
     (folder / "metrics.jsonl").write_text("".join(lines[:-1]))
     with pytest.raises(InputError, match="the run has not come to its end; resume it first"):
         collect([folder])
+    (row,) = collect([folder, runs / "tagger"])
+    assert len(row.runs) == 2
+    assert f"left out: {folder}: the run has not come" in capsys.readouterr().err
 
 
 def test_differences_have_full_names():

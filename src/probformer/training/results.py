@@ -112,7 +112,13 @@ def collect(folders: Iterable[Path]) -> list[Row]:
     paths = {path.resolve(): path for folder in folders for path in _run_folders(folder)}
     rows: dict[tuple[str, str, str], list[Finished]] = {}
     for path in paths.values():
-        run = _finished(path)
+        try:
+            run = _finished(path)
+        except InputError as error:
+            if len(paths) == 1:
+                raise
+            print(f"left out: {error}", file=sys.stderr)
+            continue
         settings = run.run.settings
         series = path.parent if path.name.startswith("seed-") else path
         key = (settings.name or series.name, _changes(settings), to_toml(replace(settings, seed=0)))

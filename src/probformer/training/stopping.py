@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,4 +59,9 @@ def only_one(folder: Path) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise InputError(f"{folder}: another process is training this run") from None
-        yield
+        try:
+            yield
+        finally:
+            if set(folder.rglob("*")) == {state, state / "lock"}:  # nothing was begun
+                shutil.rmtree(state)
+                folder.rmdir()
