@@ -1,0 +1,87 @@
+"""An iteration's messages between words as one differentiable function of the label beliefs.
+
+    A = Q Uᵀ, B = Q Vᵀ;   P = dropout(softmax(A Bᵀ / λ));   G = (P B) U + (Pᵀ A) V
+
+Two large products, and between them a kernel. Nothing but Q is kept: the backward pass computes A
+and B once more, which costs less than to write all of them down.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from probformer.kernels import short
+from probformer.kernels.problem import Contexts, Problem, Vectors
+
+
+def word_messages(
+    q: Tensor,
+    dependents: Tensor,
+    heads: Tensor | None,
+    scale: Tensor | None,
+    rest: Tensor | None,
+    problem: Problem,
+) -> tuple[Tensor, Tensor]:
+    """G (R, d) from Q (R, d), and the logarithm of the softmax's denominator (R, h).
+
+    dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself.
+    """
+    return _WordMessages.apply(q, dependents, heads, scale, rest, problem)
+
+
+class _WordMessages(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        u: Tensor,
+        v: Tensor | None,
+        scale: Tensor | None,
+        rest: Tensor | None,
+        problem: Problem,
+    ) -> tuple[Tensor, Tensor]:
+        vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
+        found = short.forward(problem, vectors)
+        ctx.save_for_backward(q, u, v, scale, rest, found.normaliser)
+        ctx.problem = problem
+        message = _collect(found.to_dependents, u) + _collect(found.to_heads, v)
+        return message, found.normaliser
+
+    @staticmethod
+    def backward(ctx: Any, d_message: Tensor, d_normaliser: Tensor) -> tuple[Tensor | None, ...]:
+        q, u, v, scale, rest, normaliser = ctx.saved_tensors
+        d_message = d_message.to(q.dtype).contiguous()
+        vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
+        by_contexts = Contexts(_project(d_message, u), _project(d_message, v), d_normaliser)
+        found = short.backward(ctx.problem, vectors, normaliser, by_contexts)
+        both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
+        dq = _collect(found.dependents[0], u) + _collect(found.heads[0], v)
+        du = _weight_gradient(found.dependents, both, u)
+        dv = None if v is None else _weight_gradient(found.heads, both, v)
+        return dq, du, dv, found.scale, found.rest, None
+
+
+def _project(q: Tensor, weight: Tensor | None) -> Tensor:
+    """(R, d), (K, h, r, d) -> (R, K, h, r)."""
+    if weight is None:
+        return q[:, None, None]
+    return (q @ weight.flatten(0, 2).mT).unflatten(-1, weight.shape[:3])
+
+
+def _collect(x: Tensor, weight: Tensor | None) -> Tensor:
+    """The adjoint of `_project`; channels that share a weight are added up before."""
+    if weight is None:
+        return x.sum(2).flatten(1)
+    return _shared(x, weight).flatten(1) @ weight.flatten(0, 2)
+
+
+def _weight_gradient(x: Tensor, q: Tensor, weight: Tensor) -> Tensor:
+    """From both parts of x (2, R, K, h, r) and what they meet, (2R, d)."""
+    return (_shared(x.flatten(0, 1), weight).flatten(1).mT @ q).view_as(weight)
+
+
+def _shared(x: Tensor, weight: Tensor) -> Tensor:
+    return x.sum(2, keepdim=True) if weight.shape[1] < x.shape[2] else x

@@ -1,0 +1,96 @@
+"""What the kernels are asked: the pairwise part of an iteration, for words laid out in rows.
+
+The rows of all tensors are the words of all sentences, R of them; r components, h channels and
+K distance buckets. Vectors may be shared by all buckets or by all channels, which then is an axis
+of size one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Which rows belong to which sentence."""
+
+    starts: Tensor
+    """(S,) int32: the first row of each sentence."""
+    lengths: Tensor
+    """(S,) int32: how many rows it has, padding included."""
+    longest: int
+    """No sentence has more rows."""
+    mask: Tensor
+    """(R,) bool: true where there is a word."""
+
+    @classmethod
+    def padded(cls, mask: Tensor) -> Layout:
+        """Of a padded batch (B, n)."""
+        batch, n = mask.shape
+        starts = torch.arange(batch, device=mask.device, dtype=torch.int32) * n
+        return cls(starts, torch.full_like(starts, n), n, mask.flatten())
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """All that stays the same in an iteration and has no gradient."""
+
+    layout: Layout
+    channels: int
+    gamma: int | None
+    weight: float
+    """λ_H."""
+    angles: tuple[Tensor, Tensor] | None
+    """Cosine and sine (n, r/2) by which vectors turn with their position, or none."""
+    rate: float
+    """Of dropout."""
+    seed: Tensor
+    """(1,) int64: what dropout is drawn from."""
+
+    @property
+    def buckets(self) -> int:
+        return 1 if self.gamma is None else 2 * self.gamma + 2
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """What words offer each other."""
+
+    dependents: Tensor
+    """A (R, K or 1, h or 1, r)."""
+    heads: Tensor
+    """B (R, K or 1, h or 1, r)."""
+    scale: Tensor | None
+    """D (K, h, r): A[k]^c is multiplied by D[k]^c."""
+    rest: Tensor | None
+    """(R, h): the logarithm of what heads other than words weigh, or none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """What words hear."""
+
+    to_dependents: Tensor
+    """P·B (R, K or 1, h, r), as A has buckets."""
+    to_heads: Tensor
+    """Pᵀ·A (R, K or 1, h, r), as B has buckets."""
+    normaliser: Tensor
+    """(R, h): the logarithm of the softmax's denominator, rest included; +inf for no choice."""
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """Of a loss, by what `Vectors` holds.
+
+    Beside the gradients by A and B stand the contexts, which the gradient of the weights needs:
+    `dependents` holds dA and P·B, `heads` dB and Pᵀ·A, in one tensor each.
+    """
+
+    dependents: Tensor
+    """(2, R, K or 1, h, r), to be added up over channels where A is shared."""
+    heads: Tensor
+    scale: Tensor | None
+    rest: Tensor | None
