@@ -67,7 +67,7 @@ def probabilistic(potential: Callable[[Sizes], PotentialSettings]) -> Callable[[
             potential=potential(sizes),
             inference=Inference(iterations=sizes.T),
         )
-        return Encoder(VOCABULARY, settings)
+        return _WithoutAttention(Encoder(VOCABULARY, settings))
 
     return build
 
@@ -91,9 +91,9 @@ def transformer(relative: bool) -> Callable[[Shape], nn.Module]:
 
 
 class _WithoutAttention(nn.Module):
-    """A transformer that may use fused attention, as its weights are not asked for."""
+    """An encoder that may use fused kernels, as its attention is not asked for."""
 
-    def __init__(self, model: Transformer) -> None:
+    def __init__(self, model: Encoder | Transformer) -> None:
         super().__init__()
         self.model = model
 
@@ -186,8 +186,7 @@ def step_of(name: str, shape: Shape, training: bool = True, mode: Mode = "eager"
 
     def scores() -> Tensor:
         with torch.autocast(shape.device.type, torch.bfloat16, enabled=shape.bf16):
-            output = called(words, mask)
-        return output if isinstance(output, Tensor) else output.z_scores
+            return called(words, mask)
 
     def train() -> None:
         model.zero_grad(set_to_none=False)

@@ -5,6 +5,9 @@ import os
 import pytest
 import torch
 
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+
 
 @pytest.fixture(autouse=True)
 def _same_start():

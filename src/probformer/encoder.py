@@ -67,9 +67,11 @@ class Encoder(nn.Module):
         mask: Tensor,
         *,
         trace: bool = False,
+        attention: bool = True,
         evidence: Evidence | None = None,
         generator: torch.Generator | None = None,
     ) -> Posterior:
+        """Without `attention` the marginals of heads are left out, which is faster."""
         check_words(words, mask, self.word_scores.num_embeddings)
         return mean_field(
             self.word_scores(words),
@@ -80,6 +82,7 @@ class Encoder(nn.Module):
             generator=generator,
             evidence=evidence,
             trace=trace,
+            attention=attention,
         )
 
     def representation(self, posterior: Posterior) -> Tensor:

@@ -26,12 +26,9 @@ class Model(nn.Module):
     ) -> tuple[Tensor, Posterior]:
         """What the head reads, and the posterior it comes from.
 
-        Without `attention` a transformer may leave its weights out, which is faster.
+        Without `attention` there is none in the posterior, which is faster.
         """
-        if isinstance(self.encoder, Transformer):
-            posterior = self.encoder(words, mask, attention=attention)
-        else:
-            posterior = self.encoder(words, mask)
+        posterior = self.encoder(words, mask, attention=attention)
         return self.encoder.representation(posterior), posterior
 
 

@@ -17,6 +17,7 @@ from probformer.config import Inference
 from probformer.energy import free_energy
 from probformer.errors import require_kind
 from probformer.evidence import Evidence
+from probformer.fused import FusedMessages, can_fuse
 from probformer.input_checks import check_inputs
 from probformer.posterior import Posterior
 from probformer.potentials import Potentials, WordPotential, as_potentials
@@ -38,11 +39,13 @@ def mean_field(
     generator: torch.Generator | None = None,
     evidence: Evidence | None = None,
     trace: bool = False,
+    attention: bool = True,
 ) -> Posterior:
     """The approximate posterior over labels and heads, given words.
 
     unary (B, n, d) holds the words' scores S; mask (B, n) is true where there is a word.
     Dropout draws from `generator`, which compiled code cannot, or from PyTorch's own stream.
+    Without `attention` the marginals of heads are left out, which is faster.
     """
     inference = Inference() if inference is None else inference
     evidence = Evidence() if evidence is None else evidence
@@ -52,11 +55,22 @@ def mean_field(
     unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
     drop = dropout_at(dropout, generator)
     z = label_variables(unary, mask, potentials, inference, evidence, drop)
-    h = head_variables(unary, mask, potentials, inference, evidence, drop)
+    labels = [kind.start() for kind in z]
 
-    labels, heads = [kind.start() for kind in z], [kind.start() for kind in h]
+    fused = 0
+    if can_fuse(unary, potentials, inference, evidence, trace):
+        fused = inference.iterations - attention  # the last one shows its heads
+        messages = FusedMessages(unary, mask, potentials, inference, dropout, generator)
+        for t in range(fused):
+            to_z, *to_root = messages(_read(labels), t)
+            labels = _update(z, labels, [unary + to_z, *to_root], inference.steps(t)[0])
+        if not attention:
+            return _posterior(labels, [], potentials, unary.dtype)
+
+    h = head_variables(unary, mask, potentials, inference, evidence, drop)
+    heads = [kind.start() for kind in h]
     steps, moving = [], mask.new_ones(len(mask))
-    for t in range(inference.iterations):
+    for t in range(fused, inference.iterations):
         step_z, step_h = inference.steps(t)
         old_labels, old_heads = labels, heads
 
@@ -76,7 +90,8 @@ def mean_field(
             steps.append(replace(step, free_energy=energy))
         if inference.tolerance is not None and not moving.any():
             break
-    return _posterior(labels, heads, potentials, unary.dtype, steps if trace else None)
+    shown = heads if attention else []
+    return _posterior(labels, shown, potentials, unary.dtype, steps if trace else None)
 
 
 def _update(
@@ -117,19 +132,24 @@ def _posterior(
     trace: list[Posterior] | None = None,
 ) -> Posterior:
     z, *root = labels
+    posterior = Posterior(
+        z_scores=z.scores.to(dtype),
+        z_marginals=z.marginals,
+        root_scores=root[0].scores.to(dtype) if root else None,
+        root_marginals=root[0].marginals if root else None,
+        trace=trace,
+    )
+    if not heads:
+        return posterior
     h, *split = (belief.marginals for belief in heads)
     on_words, *others = h.split(potentials.columns(h.shape[2]), dim=-1)
     root_heads = others.pop(0).squeeze(-1) if root else None
     on_globals = [*others, *split]
-    return Posterior(
-        z_scores=z.scores.to(dtype),
-        z_marginals=z.marginals,
+    return replace(
+        posterior,
         head_marginals=on_words,
         root_head_marginals=root_heads,
-        root_scores=root[0].scores.to(dtype) if root else None,
-        root_marginals=root[0].marginals if root else None,
         global_marginals=on_globals[0] if on_globals else None,
-        trace=trace,
     )
 
 

@@ -47,8 +47,8 @@ class Problem:
     """Cosine and sine (n, r/2) by which vectors turn with their position, or none."""
     rate: float
     """Of dropout."""
-    seed: Tensor
-    """(1,) int64: what dropout is drawn from."""
+    seed: Tensor | None
+    """(1,) int64: what dropout is drawn from, if there is any."""
 
     @property
     def buckets(self) -> int:

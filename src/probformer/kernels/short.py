@@ -110,9 +110,11 @@ def _forward(
     largest = tl.where(largest == float("-inf"), 0.0, largest)
     p = tl.exp(score - largest[:, None])
     total = tl.sum(p, 1) + tl.exp(rest - largest)
-    p = p / tl.where(total > 0, total, 1.0)[:, None]
     # Nothing to choose from: with +inf, all probabilities come out as zero in the backward pass.
-    normaliser = tl.where(total > 0, largest + tl.log(total), float("inf"))
+    nothing = total == 0
+    total = tl.where(nothing, 1.0, total)
+    normaliser = tl.where(nothing, float("inf"), largest + tl.log(total))
+    p = p / total[:, None]
     place = (start + position) * channels + channel
     inside = position < tl.load(LENGTHS + sentence)
     tl.store(NORMALISER + place, normaliser, mask=inside)

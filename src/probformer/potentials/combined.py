@@ -63,8 +63,12 @@ class Potentials(nn.Module):
 
     def project(self, labels: Sequence[Tensor]) -> list[Any]:
         """What the factors need of the label distributions, for both messages."""
+        return [self.words.pairs(labels[0]), *self.project_others(labels)]
+
+    def project_others(self, labels: Sequence[Tensor]) -> list[Any]:
+        """The same for all factors but the words'."""
         z, *root = labels
-        x: list[Any] = [self.words.pairs(z)]
+        x: list[Any] = []
         if self.root is not None:
             x.append(self.root.project(z, *root))
         if self.globals is not None:
@@ -80,14 +84,18 @@ class Potentials(nn.Module):
     def label_messages(self, heads: Sequence[Tensor], x: Sequence[Any]) -> list[Tensor]:
         """To Z (B, n, d), without S, and, with a root, to Z_ROOT (B, d_root)."""
         h, *split = heads
-        parts = [*h.split(self.columns(h.shape[2]), dim=-1), *split]
-        messages = [
-            f.label_messages(p, part) for f, p, part in zip(self.factors, parts, x, strict=True)
-        ]
-        to_z, *others = (message[0] for message in messages)
-        for other in others:
-            to_z = to_z + other
-        return [to_z, *(to_root for _, *rest in messages for to_root in rest)]
+        on_words, *parts = [*h.split(self.columns(h.shape[2]), dim=-1), *split]
+        (to_z,) = self.words.label_messages(on_words, x[0])
+        return self.add_others(to_z, parts, x[1:])
+
+    def add_others(self, to_z: Tensor, heads: Sequence[Tensor], x: Sequence[Any]) -> list[Tensor]:
+        """The messages to Z and ROOT, given that from words to Z."""
+        to_root: list[Tensor] = []
+        for factor, p, part in zip(self.factors[1:], heads, x, strict=True):
+            message, *others = factor.label_messages(p, part)
+            to_z = to_z + message
+            to_root += others
+        return [to_z, *to_root]
 
 
 def as_potentials(potentials: Potentials | WordPotential) -> Potentials:

@@ -2,7 +2,8 @@
 
 Each is given by two linear maps of the label distributions, `project`, and their adjoint,
 `collect`; what happens in between is the same for all and lives in `pairwise.py`. A potential
-of your own needs these two, `dense`, `squared_norm` and an initialisation.
+of your own needs these two, `dense`, `squared_norm` and an initialisation; with `matrices` it
+runs in fused kernels, too.
 
 Parameters have the labels on the last axis, so that a projection is one matrix product with the
 parameter as it lies in memory: U[k, c, l, a] is the paper's U[k]_{a,c,l}.
@@ -11,6 +12,7 @@ parameter as it lies in memory: U[k, c, l, a] is the paper's U[k]_{a,c,l}.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -28,6 +30,20 @@ from probformer.config.settings import (
 from probformer.errors import InputError, require_whole
 from probformer.potentials.buckets import Buckets
 from probformer.potentials.pairwise import Pairs, Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """A potential by its factors: T[k]^c = U[k]^c diag(D[k]^c) V[k]^cᵀ."""
+
+    dependents: Tensor
+    """U (K, h, r, d); an axis of size one is shared by all buckets, or by all channels."""
+    heads: Tensor | None
+    """V, likewise; none stands for the identity."""
+    scale: Tensor | None = None
+    """D (K, h, r)."""
+    angles: tuple[Tensor, Tensor] | None = None
+    """Cosine and sine (n, r/2) by which both sides turn with their position."""
 
 
 class WordPotential(nn.Module, ABC):
@@ -56,6 +72,10 @@ class WordPotential(nn.Module, ABC):
     @abstractmethod
     def squared_norm(self) -> Tensor:
         """Σ T² over all buckets, channels and labels, without building T."""
+
+    def matrices(self, longest: int) -> Matrices | None:
+        """What fused kernels need, for sentences of up to `longest` words; none: they cannot."""
+        return None
 
     def norm(self) -> Tensor:
         """‖T‖_F, not squared: what the paper's L2 term penalises."""
@@ -96,6 +116,9 @@ class Full(WordPotential):
     def dense(self, offset: int) -> Tensor:
         return self.T[self.buckets.of(offset)].mT
 
+    def matrices(self, longest: int) -> Matrices:
+        return Matrices(self.T, None)
+
     def squared_norm(self) -> Tensor:
         return _precise(self.T).square().sum()
 
@@ -118,6 +141,9 @@ class UV(WordPotential):
     def dense(self, offset: int) -> Tensor:
         k = self.buckets.of(offset)
         return self.U[k].mT @ self.V[k]
+
+    def matrices(self, longest: int) -> Matrices:
+        return Matrices(self.U, self.V)
 
     def squared_norm(self) -> Tensor:
         return (_gram(self.U) * _gram(self.V)).sum()
@@ -144,6 +170,9 @@ class UVW(WordPotential):
         k = self.buckets.of(offset)
         return (self.U[k].mT * self.W[k].unsqueeze(1)) @ self.V[k]
 
+    def matrices(self, longest: int) -> Matrices:
+        return Matrices(self.U.unsqueeze(1), self.V.unsqueeze(1), self.W)
+
     def squared_norm(self) -> Tensor:
         return (_gram(self.U) * _gram(self.V) * _gram(self.W.mT)).sum()
 
@@ -168,6 +197,9 @@ class SharedUV(WordPotential):
     def dense(self, offset: int) -> Tensor:
         scale = self.D[self.buckets.of(offset)]
         return (self.U.mT * scale.unsqueeze(1)) @ self.V
+
+    def matrices(self, longest: int) -> Matrices:
+        return Matrices(self.U.unsqueeze(0), self.V.unsqueeze(0), self.D)
 
     def squared_norm(self) -> Tensor:
         distances = _precise(self.D).permute(1, 2, 0)  # (h, r, K)
@@ -200,6 +232,12 @@ class Rotary(WordPotential):
         angles = self._angles(torch.tensor([offset], device=self.U.device), self.U)
         turned = _turn(self.U.movedim(-1, 0).unsqueeze(1), angles).squeeze(1)  # (d, h, r)
         return turned.transpose(0, 1) @ self.V
+
+    def matrices(self, longest: int) -> Matrices:
+        cos, sin = self._angles(torch.arange(longest, device=self.U.device), self.U)
+        return Matrices(
+            self.U.unsqueeze(0), self.V.unsqueeze(0), angles=(cos.squeeze(1), sin.squeeze(1))
+        )
 
     def squared_norm(self) -> Tensor:
         return (_gram(self.U) * _gram(self.V)).sum()

@@ -1,0 +1,253 @@
+"""Fused kernels give what the equations give: on a GPU, or else in Triton's interpreter."""
+
+import pytest
+import torch
+
+from models import EXTRAS, WORDS, build, random_batch
+from probformer import Evidence, Inference, fused, mean_field, reference
+from probformer.potentials import UV, as_potentials
+from probformer.testing import reference_sentence
+
+pytest.importorskip("triton", reason="needs Triton")
+from probformer.kernels import short
+from probformer.kernels.messages import word_messages
+from probformer.kernels.problem import Layout, Problem, Vectors
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+TWICE = Inference(iterations=2, lambda_h=0.7)
+
+
+@pytest.fixture(autouse=True)
+def _kernels_everywhere(monkeypatch):
+    monkeypatch.setattr(fused, "kernels_run_on", lambda device: True)
+
+
+def parts(posterior):
+    """All that a task may read."""
+    return [x for x in (posterior.z_scores, posterior.root_scores) if x is not None]
+
+
+def gradients(outputs, inputs):
+    """Of a fixed random function of the outputs."""
+    torch.manual_seed(1)
+    weights = [torch.randn(x.shape, dtype=torch.float64) for x in outputs]
+    total = sum((x.double().cpu() * w).sum() for x, w in zip(outputs, weights, strict=True))
+    return torch.autograd.grad(total, inputs)
+
+
+def run(potentials, unary, mask, inference, dtype=torch.float32, autocast=False):
+    """What the kernels say, and its gradients by scores and parameters."""
+    potentials = potentials.to(DEVICE, dtype)
+    unary = unary.detach().to(DEVICE, dtype).requires_grad_()
+    with torch.autocast(DEVICE, torch.bfloat16, enabled=autocast):
+        outputs = parts(mean_field(unary, mask.to(DEVICE), potentials, inference, attention=False))
+    return outputs, gradients(outputs, [unary, *potentials.parameters()])
+
+
+def assert_close(actual, expected, tolerance=1e-5):
+    for x, y in zip(actual, expected, strict=True):
+        x, y = x.double().cpu(), y.double().cpu()
+        assert torch.isfinite(x).all()
+        assert (x - y).norm() <= tolerance * (y.norm() + 1e-6)
+
+
+def oracle(potentials, unary, mask, inference):
+    """Outputs and gradients from the loops, sentence by sentence."""
+    unary = unary.detach().requires_grad_()
+    scores, root_scores = torch.zeros_like(unary), []
+    for b, length in enumerate(mask.sum(1).tolist()):
+        crf = reference_sentence(unary[b, :length], potentials)
+        _, found = reference.mean_field(crf, inference)
+        rows = [found["Z", i] for i in range(length)]
+        scores = scores.index_put((torch.tensor(b), torch.arange(length)), torch.stack(rows))
+        if potentials.root is not None:
+            root_scores.append(found["ROOT",])
+    outputs = [scores, *([torch.stack(root_scores)] if root_scores else [])]
+    return outputs, gradients(outputs, [unary, *potentials.parameters()])
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_words_equal_the_oracle(words):
+    potentials, (unary, mask) = build(words), random_batch((6, 3, 1))
+    expected, expected_gradients = oracle(potentials, unary, mask, TWICE)
+    actual, actual_gradients = run(potentials, unary, mask, TWICE)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", ["uv", "rotary"])
+@pytest.mark.parametrize("extras", [name for name in EXTRAS if name != "plain"])
+def test_extras_equal_the_oracle(words, extras):
+    potentials, (unary, mask) = build(words, extras), random_batch((4, 1))
+    expected, expected_gradients = oracle(potentials, unary, mask, TWICE)
+    actual, actual_gradients = run(potentials, unary, mask, TWICE)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", ["full", "uv", "uvw", "shared-uv", "rotary"])
+@pytest.mark.parametrize("lengths", [(1,), (2, 1), (16,), (17, 15), (33, 20)])
+def test_lengths(words, lengths):
+    """Around the sizes of blocks, against the plain path in float64."""
+    potentials, (unary, mask) = build(words), random_batch(lengths)
+    unary = unary.requires_grad_()
+    expected = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
+    expected_gradients = gradients(expected, [unary, *potentials.parameters()])
+    actual, actual_gradients = run(potentials, unary, mask, TWICE)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+def test_wide_vectors_come_in_several_tiles():
+    potentials, (unary, mask) = (
+        as_potentials(UV(6, 2, rank=150, gamma=1)).double(),
+        random_batch((5, 3), 6),
+    )
+    unary = unary.requires_grad_()
+    expected = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
+    expected_gradients = gradients(expected, [unary, *potentials.parameters()])
+    actual, actual_gradients = run(potentials, unary, mask, TWICE)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+def test_holes_in_the_mask():
+    potentials, (unary, mask) = build("uv", "root"), random_batch((7, 7))
+    mask[0, 2] = mask[1, 0] = mask[1, 5] = False
+    expected = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
+    assert_close(run(potentials, unary, mask, TWICE)[0], expected)
+
+
+def test_heads_can_still_be_seen():
+    potentials, (unary, mask) = build("uv", "root-all-dep"), random_batch((6, 3, 1))
+    expected = mean_field(unary, mask, potentials, TWICE, trace=True)
+    actual = mean_field(
+        unary.float().to(DEVICE), mask.to(DEVICE), potentials.to(DEVICE, torch.float32), TWICE
+    )
+    names = ("z_scores", "head_marginals", "root_head_marginals", "global_marginals")
+    assert_close([getattr(actual, x) for x in names], [getattr(expected, x) for x in names])
+
+
+@pytest.mark.gpu  # Triton's interpreter cannot multiply bfloat16
+@pytest.mark.parametrize("words", ["full", "uv", "uvw", "shared-uv", "rotary"])
+def test_half_precision_is_no_worse_than_the_plain_path(words):
+    potentials, (unary, mask) = build(words, "root"), random_batch((9, 5, 1))
+    unary = unary.requires_grad_()
+    truth = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
+    truth += gradients(truth, [unary, *potentials.parameters()])
+    actual, actual_gradients = run(potentials, unary, mask, TWICE, autocast=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fused, "kernels_run_on", lambda device: False)
+        plain, plain_gradients = run(potentials, unary, mask, TWICE, autocast=True)
+
+    def distance(found):
+        pairs = zip(found, truth, strict=True)
+        return sum(((x.double().cpu() - y).norm() / y.norm()).item() for x, y in pairs)
+
+    assert distance([*actual, *actual_gradients]) <= 1.2 * distance([*plain, *plain_gradients])
+
+
+RATE = 0.3
+
+
+def problem_with(mask, gamma, channels, seed=3, rate=RATE):
+    return Problem(
+        layout=Layout.padded(mask.to(DEVICE)),
+        channels=channels,
+        gamma=gamma,
+        weight=0.5,
+        angles=None,
+        rate=rate,
+        seed=torch.tensor([seed], device=DEVICE),
+    )
+
+
+def dropout_drawn(mask, channels, seed=3):
+    """The factor (B, h, n, n) of each pair: with U = 0 all heads are as likely, and with Q = V = 1
+    what a word hears as a dependent are their probabilities."""
+    batch, n = mask.shape
+    q = torch.eye(n).repeat(batch, 1).to(DEVICE)
+    u = torch.zeros(1, channels, n, n, device=DEVICE)
+    v = torch.eye(n, device=DEVICE).expand(1, channels, n, n).contiguous()
+    a, b = (torch.einsum("xd,khrd->xkhr", q, weight) for weight in (u, v))
+    vectors = Vectors(a, b, None, None)
+    found = short.forward(problem_with(mask, None, channels, seed), vectors)
+    heard = found.to_dependents.view(batch, n, channels, n).transpose(1, 2)
+    return heard.cpu() * (mask.sum(1) - 1).clamp(min=1)[:, None, None, None]
+
+
+def test_dropout_keeps_as_many_as_it_should():
+    mask = torch.ones(8, 30, dtype=torch.bool)
+    factors = dropout_drawn(mask, channels=4)
+    pairs = factors[..., ~torch.eye(30, dtype=torch.bool)]
+    kept = pairs > 0
+    torch.testing.assert_close(pairs[kept], torch.full_like(pairs[kept], 1 / (1 - RATE)))
+    assert abs(kept.float().mean() - (1 - RATE)) < 0.01
+    flat = kept.flatten(0, 1).float()  # sentences and channels do not know of each other
+    assert abs(torch.corrcoef(flat).fill_diagonal_(0)).max() < 0.15
+    assert torch.equal(factors, dropout_drawn(mask, channels=4))
+    assert not torch.equal(factors, dropout_drawn(mask, channels=4, seed=4))
+
+
+def test_dropout_is_the_same_forward_and_backward():
+    mask = torch.arange(9) < torch.tensor([9, 4])[:, None]
+    factor = dropout_drawn(mask, channels=2).double()
+    potential = UV(5, 2, rank=4, gamma=1).double()
+    q = torch.rand(2, 9, 5, dtype=torch.float64, requires_grad=True)
+    pairs = potential.pairs(q)
+    allowed = mask[:, None, :, None] & mask[:, None, None] & ~torch.eye(9, dtype=torch.bool)
+    scores = (potential.head_scores(pairs) / 0.5).masked_fill(~allowed, -1e30)
+    p = scores.softmax(-1) * allowed * factor
+    (expected,) = potential.label_messages(p, pairs)
+    expected = expected * mask.unsqueeze(-1)
+    expected_gradients = gradients([expected], [q, potential.U, potential.V])
+
+    inputs = [x.detach().float().to(DEVICE).requires_grad_() for x in (q, potential.U, potential.V)]
+    rows, u, v = inputs
+    message, _ = word_messages(
+        (rows * mask.unsqueeze(-1).to(DEVICE)).flatten(0, 1), u, v, None, None,
+        problem_with(mask, 1, 2),
+    )  # fmt: skip
+    actual = message.view(2, 9, 5) * mask.unsqueeze(-1).to(DEVICE)
+    assert_close([actual], [expected])
+    assert_close(gradients([actual], inputs), expected_gradients)
+
+
+def test_dropout_follows_the_generator():
+    potentials, (unary, mask) = build("uv", "root", torch.float32), random_batch((6, 3))
+    unary = unary.float()
+
+    def scores(seed):
+        generator = torch.Generator(DEVICE).manual_seed(seed)
+        found = mean_field(
+            unary.to(DEVICE), mask.to(DEVICE), potentials.to(DEVICE),
+            dropout=0.5, generator=generator, attention=False,
+        )  # fmt: skip
+        return found.z_scores
+
+    assert torch.equal(scores(1), scores(1))
+    assert not torch.equal(scores(1), scores(2))
+
+
+@pytest.mark.parametrize(
+    ("inference", "evidence", "trace"),
+    [
+        (Inference(asynchronous=False), {}, False),
+        (Inference(normaliser_h="relu"), {}, False),
+        (Inference(step_h=0.5), {}, False),
+        (Inference(step_decay=True), {}, False),
+        (Inference(damping_h=0.5), {}, False),
+        (Inference(tolerance=0.1), {}, False),
+        (Inference(), {"heads": torch.full((1, 3, 4), -1)}, False),
+        (Inference(), {"globals": torch.full((1, 1, 4), -1)}, False),
+        (Inference(), {}, True),
+    ],
+)
+def test_what_the_plain_path_must_do(inference, evidence, trace):
+    unary = torch.randn(1, 4, 5)
+    potentials = build("uv", "single-split", torch.float32)
+    assert not fused.can_fuse(unary, potentials, inference, Evidence(**evidence), trace)
+    assert fused.can_fuse(unary, potentials, Inference(step_z=0.5), Evidence(), False)
+    assert not fused.can_fuse(unary.double(), potentials, Inference(), Evidence(), False)
