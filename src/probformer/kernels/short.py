@@ -1,6 +1,7 @@
 """Short sentences: a program has one of them, in one channel, whole.
 
-All pairs of all buckets are cheap then, as tensor cores do them. Each kernel reads the vectors
+Far buckets, two of them or one, are products of matrices for tensor cores. A near bucket is one
+diagonal: a word meets the one word at its distance, component by component. Vectors are read
 twice, once for the scores and once for the contexts; the second time they come from a cache.
 """
 
@@ -16,14 +17,17 @@ from torch import Tensor
 from probformer.kernels.launching import constants_of, inputs_of, sizes_of
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 from probformer.kernels.tiles import (
-    bucket_of,
     columns_of,
     dropout_factor,
     dropout_key,
-    load,
+    far_bucket_of,
     load_angles,
-    store,
-    turn,
+    load_rows,
+    load_scale,
+    scaled,
+    shift_of,
+    store_rows,
+    turned,
 )
 
 LONGEST = 64
@@ -32,29 +36,31 @@ LONGEST = 64
 
 @triton.jit
 def _words_of(STARTS, LENGTHS, MASK, sentence, N: tl.constexpr):
-    """Where the sentence starts, positions in it, and which of them hold words."""
+    """Where the sentence starts, positions in it, which exist, and which of them hold words."""
     start = tl.load(STARTS + sentence).to(tl.int64)
     position = tl.arange(0, N)
     inside = position < tl.load(LENGTHS + sentence)
-    return start, position, inside & (tl.load(MASK + start + position, mask=inside, other=0) != 0)
+    word = inside & (tl.load(MASK + start + position, mask=inside, other=0) != 0)
+    return start, position, inside, word
 
 
 @triton.jit
-def _turned(x, cos, sin, N: tl.constexpr, WIDTH: tl.constexpr, ROTARY: tl.constexpr):
-    if ROTARY:
-        return turn(x, cos, sin, N, WIDTH).to(x.dtype)
-    else:
-        return x
+def _diagonal(matrix, position, shift, AXIS: tl.constexpr):
+    """The values at j = i + shift, by i (AXIS 1) or by j (AXIS 0)."""
+    there = position[None, :] == position[:, None] + shift
+    return tl.sum(tl.where(there, matrix, 0.0), AXIS)[:, None]
 
 
 @triton.jit
-def _scale_of(SCALE, bucket, channel, channels, r, column, there, SCALED: tl.constexpr):
-    """D of a bucket and channel, one row; 1 for potentials without it."""
-    if SCALED:
-        place = (bucket * channels + channel) * r + column
-        return tl.load(SCALE + place, mask=there, other=0.0)[None, :].to(tl.float32)
+def _keep(
+    total, x, pointer, position, length, row, column, there, SHARED: tl.constexpr
+):  # fmt: skip
+    """A bucket's part of the result: added up where buckets share, else written down."""
+    if SHARED:
+        return total + x
     else:
-        return tl.full((1, 1), 1.0, tl.float32)
+        store_rows(pointer, position, length, row, column, there, x)
+        return total
 
 
 @triton.jit
@@ -64,7 +70,7 @@ def _forward(
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     out_a_row, out_a_bucket, out_b_row, out_b_bucket,
     inverse_weight, rate,
-    GAMMA: tl.constexpr, K: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr,
+    GAMMA: tl.constexpr, K: tl.constexpr, FAR: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr,
     A_SHARED: tl.constexpr, B_SHARED: tl.constexpr, SCALED: tl.constexpr, ROTARY: tl.constexpr,
     HAS_REST: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -74,7 +80,8 @@ def _forward(
     """
     channel = tl.program_id(0) % channels
     sentence = tl.program_id(0) // channels
-    start, position, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
+    start, position, inside, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
+    length = tl.load(LENGTHS + sentence)
     dtype = A.dtype.element_ty
     A += start * a_row + channel * a_channel
     B += start * b_row + channel * b_channel
@@ -82,29 +89,38 @@ def _forward(
     TO_HEADS += start * out_b_row + channel * r
     cos, sin = 0.0, 0.0
     if ROTARY:
-        cos, sin = load_angles(COS, SIN, position, word, r, WIDTH)
-    bucket = bucket_of(position, position, GAMMA)
+        cos, sin = load_angles(COS, SIN, position, inside, r, WIDTH)
+    far = far_bucket_of(position, position, GAMMA)
 
     score = tl.zeros((N, N), tl.float32)
-    for k in range(K):
+    for k in range(0, K, FAR):
         part = tl.zeros((N, N), tl.float32)
         for first in range(0, r, WIDTH):
             column, there = columns_of(first, r, WIDTH, ROTARY)
-            valid = word[:, None] & there[None, :]
-            d = _scale_of(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load(A + k * a_bucket, position[:, None] * a_row, column, valid)
-            b = load(B + k * b_bucket, position[:, None] * b_row, column, valid)
-            a = _turned((a * d).to(dtype) if SCALED else a, cos, sin, N, WIDTH, ROTARY)
-            b = _turned(b, cos, sin, N, WIDTH, ROTARY)
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
+            a = turned(scaled(a, d, SCALED), cos, sin, N, WIDTH, ROTARY)
+            b = turned(b, cos, sin, N, WIDTH, ROTARY)
             part = tl.dot(a, tl.trans(b), part, input_precision=PRECISION)
-        score = tl.where(bucket == k, part, score)
+        score = tl.where(far == k, part, score)
+    for k in range(1, K - 1):
+        shift = shift_of(k, GAMMA)
+        part = tl.zeros((N,), tl.float32)
+        for first in range(0, r, WIDTH):
+            column, there = columns_of(first, r, WIDTH, ROTARY)
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
+            part += tl.sum(a.to(tl.float32) * b * d, 1)
+        score = tl.where(position[None, :] == position[:, None] + shift, part[:, None], score)
 
     allowed = word[:, None] & word[None, :] & (position[:, None] != position[None, :])
     score = tl.where(allowed, score * inverse_weight, float("-inf"))
     largest = tl.max(score, 1)
     rest = tl.full((N,), float("-inf"), tl.float32)
+    place = (start + position) * channels + channel
     if HAS_REST:
-        place = (start + position) * channels + channel
         rest = tl.load(REST + place, mask=word, other=float("-inf"))
         largest = tl.maximum(largest, rest)
     largest = tl.where(largest == float("-inf"), 0.0, largest)
@@ -114,44 +130,82 @@ def _forward(
     nothing = total == 0
     total = tl.where(nothing, 1.0, total)
     normaliser = tl.where(nothing, float("inf"), largest + tl.log(total))
-    p = p / total[:, None]
-    place = (start + position) * channels + channel
-    inside = position < tl.load(LENGTHS + sentence)
     tl.store(NORMALISER + place, normaliser, mask=inside)
+    p = p / total[:, None]
     if DROPOUT:
         key = dropout_key(SEED, sentence, channel, channels)
         p = p * dropout_factor(key, position, position, rate)
 
     for first in range(0, r, WIDTH):
         column, there = columns_of(first, r, WIDTH, ROTARY)
-        valid, held = word[:, None] & there[None, :], inside[:, None] & there[None, :]
         all_dependents = tl.zeros((N, WIDTH), tl.float32)
         all_heads = tl.zeros((N, WIDTH), tl.float32)
-        for k in range(K):
-            d = _scale_of(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load(A + k * a_bucket, position[:, None] * a_row, column, valid)
-            b = load(B + k * b_bucket, position[:, None] * b_row, column, valid)
-            a = _turned((a * d).to(dtype) if SCALED else a, cos, sin, N, WIDTH, ROTARY)
-            b = _turned(b, cos, sin, N, WIDTH, ROTARY)
-            p_k = tl.where(bucket == k, p, 0.0).to(dtype)
+        for k in range(0, K, FAR):
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
+            a = turned(scaled(a, d, SCALED), cos, sin, N, WIDTH, ROTARY)
+            b = turned(b, cos, sin, N, WIDTH, ROTARY)
+            p_k = tl.where(far == k, p, 0.0).to(dtype)
             to_dependents = tl.dot(p_k, b, input_precision=PRECISION) * d
             to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION)
-            if A_SHARED:
-                all_dependents += to_dependents
-            else:
-                places = position[:, None] * out_a_row
-                store(TO_DEPENDENTS + k * out_a_bucket, places, column, held, to_dependents)
-            if B_SHARED:
-                all_heads += to_heads
-            else:
-                places = position[:, None] * out_b_row
-                store(TO_HEADS + k * out_b_bucket, places, column, held, to_heads)
+            all_dependents = _keep(
+                all_dependents,
+                to_dependents,
+                TO_DEPENDENTS + k * out_a_bucket,
+                position,
+                length,
+                out_a_row,
+                column,
+                there,
+                A_SHARED,
+            )
+            all_heads = _keep(
+                all_heads,
+                to_heads,
+                TO_HEADS + k * out_b_bucket,
+                position,
+                length,
+                out_b_row,
+                column,
+                there,
+                B_SHARED,
+            )
+        for k in range(1, K - 1):
+            shift = shift_of(k, GAMMA)
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a = load_rows(A + k * a_bucket, position - shift, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
+            to_dependents = _diagonal(p, position, shift, 1) * b * d
+            to_heads = _diagonal(p, position, shift, 0) * a * d
+            all_dependents = _keep(
+                all_dependents,
+                to_dependents,
+                TO_DEPENDENTS + k * out_a_bucket,
+                position,
+                length,
+                out_a_row,
+                column,
+                there,
+                A_SHARED,
+            )
+            all_heads = _keep(
+                all_heads,
+                to_heads,
+                TO_HEADS + k * out_b_bucket,
+                position,
+                length,
+                out_b_row,
+                column,
+                there,
+                B_SHARED,
+            )
         if A_SHARED:
-            all_dependents = _turned(all_dependents, cos, -sin, N, WIDTH, ROTARY)
-            store(TO_DEPENDENTS, position[:, None] * out_a_row, column, held, all_dependents)
+            all_dependents = turned(all_dependents, cos, -sin, N, WIDTH, ROTARY)
+            store_rows(TO_DEPENDENTS, position, length, out_a_row, column, there, all_dependents)
         if B_SHARED:
-            all_heads = _turned(all_heads, cos, -sin, N, WIDTH, ROTARY)
-            store(TO_HEADS, position[:, None] * out_b_row, column, held, all_heads)
+            all_heads = turned(all_heads, cos, -sin, N, WIDTH, ROTARY)
+            store_rows(TO_HEADS, position, length, out_b_row, column, there, all_heads)
 
 
 @triton.jit
@@ -163,55 +217,71 @@ def _backward(
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     out_a_row, out_a_bucket, out_b_row, out_b_bucket,
     inverse_weight, rate,
-    GAMMA: tl.constexpr, K: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr,
+    GAMMA: tl.constexpr, K: tl.constexpr, FAR: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr,
     A_SHARED: tl.constexpr, B_SHARED: tl.constexpr, SCALED: tl.constexpr, ROTARY: tl.constexpr,
     HAS_REST: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gradients of everything that `_forward` reads, and once more the contexts it wrote.
 
     The scores, and the gradient of what P becomes, are both sums over buckets of products that
-    need no P: one pass gives both.
+    need no P: one pass gives both. Y and Z are the gradients by the contexts.
     """
     channel = tl.program_id(0) % channels
     sentence = tl.program_id(0) // channels
-    start, position, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
-    inside = position < tl.load(LENGTHS + sentence)
+    start, position, inside, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
+    length = tl.load(LENGTHS + sentence)
     dtype = A.dtype.element_ty
     A += start * a_row + channel * a_channel
     B += start * b_row + channel * b_channel
-    D_TO_DEPENDENTS += start * a_row + channel * a_channel
-    D_TO_HEADS += start * b_row + channel * b_channel
+    Y = D_TO_DEPENDENTS + start * a_row + channel * a_channel
+    Z = D_TO_HEADS + start * b_row + channel * b_channel
     DA += start * out_a_row + channel * r
     DB += start * out_b_row + channel * r
     TO_DEPENDENTS += start * out_a_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
     cos, sin = 0.0, 0.0
     if ROTARY:
-        cos, sin = load_angles(COS, SIN, position, word, r, WIDTH)
-    bucket = bucket_of(position, position, GAMMA)
+        cos, sin = load_angles(COS, SIN, position, inside, r, WIDTH)
+    far = far_bucket_of(position, position, GAMMA)
 
     score = tl.zeros((N, N), tl.float32)
     d_p = tl.zeros((N, N), tl.float32)
-    for k in range(K):
+    for k in range(0, K, FAR):
         part = tl.zeros((N, N), tl.float32)
         d_part = tl.zeros((N, N), tl.float32)
         for first in range(0, r, WIDTH):
             column, there = columns_of(first, r, WIDTH, ROTARY)
-            valid = word[:, None] & there[None, :]
-            d = _scale_of(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load(A + k * a_bucket, position[:, None] * a_row, column, valid)
-            b = load(B + k * b_bucket, position[:, None] * b_row, column, valid)
-            y = load(D_TO_DEPENDENTS + k * a_bucket, position[:, None] * a_row, column, valid)
-            z = load(D_TO_HEADS + k * b_bucket, position[:, None] * b_row, column, valid)
-            a = _turned((a * d).to(dtype) if SCALED else a, cos, sin, N, WIDTH, ROTARY)
-            b = _turned(b, cos, sin, N, WIDTH, ROTARY)
-            y = _turned((y * d).to(dtype) if SCALED else y, cos, sin, N, WIDTH, ROTARY)
-            z = _turned(z, cos, sin, N, WIDTH, ROTARY)
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
+            y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
+            z = load_rows(Z + k * b_bucket, position, length, b_row, column, there)
+            a = turned(scaled(a, d, SCALED), cos, sin, N, WIDTH, ROTARY)
+            b = turned(b, cos, sin, N, WIDTH, ROTARY)
+            y = turned(scaled(y, d, SCALED), cos, sin, N, WIDTH, ROTARY)
+            z = turned(z, cos, sin, N, WIDTH, ROTARY)
             part = tl.dot(a, tl.trans(b), part, input_precision=PRECISION)
             d_part = tl.dot(y, tl.trans(b), d_part, input_precision=PRECISION)
             d_part = tl.dot(a, tl.trans(z), d_part, input_precision=PRECISION)
-        score = tl.where(bucket == k, part, score)
-        d_p = tl.where(bucket == k, d_part, d_p)
+        score = tl.where(far == k, part, score)
+        d_p = tl.where(far == k, d_part, d_p)
+    for k in range(1, K - 1):
+        shift = shift_of(k, GAMMA)
+        part = tl.zeros((N,), tl.float32)
+        d_part = tl.zeros((N,), tl.float32)
+        for first in range(0, r, WIDTH):
+            column, there = columns_of(first, r, WIDTH, ROTARY)
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
+            y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
+            z = load_rows(Z + k * b_bucket, position + shift, length, b_row, column, there)
+            a, y = a.to(tl.float32) * d, y.to(tl.float32) * d
+            part += tl.sum(a * b, 1)
+            d_part += tl.sum(y * b + a * z, 1)
+        here = position[None, :] == position[:, None] + shift
+        score = tl.where(here, part[:, None], score)
+        d_p = tl.where(here, d_part[:, None], d_p)
 
     place = (start + position) * channels + channel
     normaliser = tl.load(NORMALISER + place, mask=inside, other=float("inf"))
@@ -233,60 +303,123 @@ def _backward(
 
     for first in range(0, r, WIDTH):
         column, there = columns_of(first, r, WIDTH, ROTARY)
-        valid, held = word[:, None] & there[None, :], inside[:, None] & there[None, :]
         all_da = tl.zeros((N, WIDTH), tl.float32)
         all_db = tl.zeros((N, WIDTH), tl.float32)
         all_dependents = tl.zeros((N, WIDTH), tl.float32)
         all_heads = tl.zeros((N, WIDTH), tl.float32)
-        for k in range(K):
-            d = _scale_of(SCALE, k, channel, channels, r, column, there, SCALED)
-            a_0 = load(A + k * a_bucket, position[:, None] * a_row, column, valid)
-            b = load(B + k * b_bucket, position[:, None] * b_row, column, valid)
-            y_0 = load(D_TO_DEPENDENTS + k * a_bucket, position[:, None] * a_row, column, valid)
-            z = load(D_TO_HEADS + k * b_bucket, position[:, None] * b_row, column, valid)
-            a = _turned((a_0 * d).to(dtype) if SCALED else a_0, cos, sin, N, WIDTH, ROTARY)
-            b = _turned(b, cos, sin, N, WIDTH, ROTARY)
-            y = _turned((y_0 * d).to(dtype) if SCALED else y_0, cos, sin, N, WIDTH, ROTARY)
-            z = _turned(z, cos, sin, N, WIDTH, ROTARY)
-            p_k = tl.where(bucket == k, dropped, 0.0).to(dtype)
-            s_k = tl.where(bucket == k, d_score, 0.0).to(dtype)
-            da = tl.dot(s_k, b, input_precision=PRECISION)
-            da = tl.dot(p_k, z, da, input_precision=PRECISION)
-            db = tl.dot(tl.trans(s_k), a, input_precision=PRECISION)
-            db = tl.dot(tl.trans(p_k), y, db, input_precision=PRECISION)
+        for k in range(0, K, FAR):
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a_0 = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
+            y_0 = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
+            z = load_rows(Z + k * b_bucket, position, length, b_row, column, there)
+            a = turned(scaled(a_0, d, SCALED), cos, sin, N, WIDTH, ROTARY)
+            b = turned(b, cos, sin, N, WIDTH, ROTARY)
+            y = turned(scaled(y_0, d, SCALED), cos, sin, N, WIDTH, ROTARY)
+            z = turned(z, cos, sin, N, WIDTH, ROTARY)
+            p_k = tl.where(far == k, dropped, 0.0).to(dtype)
+            s_k = tl.where(far == k, d_score, 0.0).to(dtype)
             to_dependents = tl.dot(p_k, b, input_precision=PRECISION)
             to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION)
+            da = tl.dot(p_k, z, input_precision=PRECISION)
+            da = tl.dot(s_k, b, da, input_precision=PRECISION)
+            db = tl.dot(tl.trans(p_k), y, input_precision=PRECISION)
+            db = tl.dot(tl.trans(s_k), a, db, input_precision=PRECISION)
             if SCALED:
                 of_scale = tl.sum(a_0.to(tl.float32) * da + y_0.to(tl.float32) * to_dependents, 0)
                 row = (sentence * K + k) * channels + channel
                 tl.store(D_SCALE + row * r + column, of_scale, mask=there)
                 da, to_dependents = da * d, to_dependents * d
-            if A_SHARED:
-                all_da += da
-                all_dependents += to_dependents
-            else:
-                places = position[:, None] * out_a_row
-                store(DA + k * out_a_bucket, places, column, held, da)
-                store(TO_DEPENDENTS + k * out_a_bucket, places, column, held, to_dependents)
-            if B_SHARED:
-                all_db += db
-                all_heads += to_heads
-            else:
-                places = position[:, None] * out_b_row
-                store(DB + k * out_b_bucket, places, column, held, db)
-                store(TO_HEADS + k * out_b_bucket, places, column, held, to_heads)
+            at = k * out_a_bucket
+            all_da = _keep(
+                all_da, da, DA + at, position, length, out_a_row, column, there, A_SHARED
+            )
+            all_dependents = _keep(
+                all_dependents,
+                to_dependents,
+                TO_DEPENDENTS + at,
+                position,
+                length,
+                out_a_row,
+                column,
+                there,
+                A_SHARED,
+            )
+            at = k * out_b_bucket
+            all_db = _keep(
+                all_db, db, DB + at, position, length, out_b_row, column, there, B_SHARED
+            )
+            all_heads = _keep(
+                all_heads,
+                to_heads,
+                TO_HEADS + at,
+                position,
+                length,
+                out_b_row,
+                column,
+                there,
+                B_SHARED,
+            )
+        for k in range(1, K - 1):
+            shift = shift_of(k, GAMMA)
+            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
+            a = load_rows(A + k * a_bucket, position - shift, length, a_row, column, there)
+            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
+            y = load_rows(Y + k * a_bucket, position - shift, length, a_row, column, there)
+            z = load_rows(Z + k * b_bucket, position + shift, length, b_row, column, there)
+            p_k = _diagonal(dropped, position, shift, 1)
+            to_dependents = p_k * b
+            da = p_k * z + _diagonal(d_score, position, shift, 1) * b
+            p_k = _diagonal(dropped, position, shift, 0)
+            to_heads = p_k * a * d
+            db = (p_k * y + _diagonal(d_score, position, shift, 0) * a) * d
+            if SCALED:
+                a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+                y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
+                of_scale = tl.sum(a * da + y * to_dependents, 0)
+                row = (sentence * K + k) * channels + channel
+                tl.store(D_SCALE + row * r + column, of_scale, mask=there)
+                da, to_dependents = da * d, to_dependents * d
+            at = k * out_a_bucket
+            all_da = _keep(
+                all_da, da, DA + at, position, length, out_a_row, column, there, A_SHARED
+            )
+            all_dependents = _keep(
+                all_dependents,
+                to_dependents,
+                TO_DEPENDENTS + at,
+                position,
+                length,
+                out_a_row,
+                column,
+                there,
+                A_SHARED,
+            )
+            at = k * out_b_bucket
+            all_db = _keep(
+                all_db, db, DB + at, position, length, out_b_row, column, there, B_SHARED
+            )
+            all_heads = _keep(
+                all_heads,
+                to_heads,
+                TO_HEADS + at,
+                position,
+                length,
+                out_b_row,
+                column,
+                there,
+                B_SHARED,
+            )
         if A_SHARED:
-            places = position[:, None] * out_a_row
-            all_da = _turned(all_da, cos, -sin, N, WIDTH, ROTARY)
-            all_dependents = _turned(all_dependents, cos, -sin, N, WIDTH, ROTARY)
-            store(DA, places, column, held, all_da)
-            store(TO_DEPENDENTS, places, column, held, all_dependents)
+            all_da = turned(all_da, cos, -sin, N, WIDTH, ROTARY)
+            all_dependents = turned(all_dependents, cos, -sin, N, WIDTH, ROTARY)
+            store_rows(DA, position, length, out_a_row, column, there, all_da)
+            store_rows(TO_DEPENDENTS, position, length, out_a_row, column, there, all_dependents)
         if B_SHARED:
-            places = position[:, None] * out_b_row
-            all_db = _turned(all_db, cos, -sin, N, WIDTH, ROTARY)
-            all_heads = _turned(all_heads, cos, -sin, N, WIDTH, ROTARY)
-            store(DB, places, column, held, all_db)
-            store(TO_HEADS, places, column, held, all_heads)
+            all_db = turned(all_db, cos, -sin, N, WIDTH, ROTARY)
+            all_heads = turned(all_heads, cos, -sin, N, WIDTH, ROTARY)
+            store_rows(DB, position, length, out_b_row, column, there, all_db)
+            store_rows(TO_HEADS, position, length, out_b_row, column, there, all_heads)
 
 
 def forward(problem: Problem, vectors: Vectors) -> Contexts:

@@ -11,13 +11,36 @@ import triton.language as tl
 
 
 @triton.jit
-def load(pointer, places, columns, valid):
-    return tl.load(pointer + places + columns[None, :], mask=valid, other=0.0)
+def load_rows(pointer, position, length, row, column, there):
+    """Vectors of the words at some positions; zero outside of the sentence."""
+    inside = (position >= 0) & (position < length)
+    place = position[:, None] * row + column[None, :]
+    return tl.load(pointer + place, mask=inside[:, None] & there[None, :], other=0.0)
 
 
 @triton.jit
-def store(pointer, places, columns, valid, x):
-    tl.store(pointer + places + columns[None, :], x.to(pointer.dtype.element_ty), mask=valid)
+def store_rows(pointer, position, length, row, column, there, x):
+    place = position[:, None] * row + column[None, :]
+    valid = (position < length)[:, None] & there[None, :]
+    tl.store(pointer + place, x.to(pointer.dtype.element_ty), mask=valid)
+
+
+@triton.jit
+def load_scale(SCALE, bucket, channel, channels, r, column, there, SCALED: tl.constexpr):
+    """D of a bucket and channel, one row; 1 for potentials without it."""
+    if SCALED:
+        place = (bucket * channels + channel) * r + column
+        return tl.load(SCALE + place, mask=there, other=0.0)[None, :].to(tl.float32)
+    else:
+        return tl.full((1, 1), 1.0, tl.float32)
+
+
+@triton.jit
+def scaled(x, scale, SCALED: tl.constexpr):
+    if SCALED:
+        return (x * scale).to(x.dtype)
+    else:
+        return x
 
 
 @triton.jit
@@ -36,11 +59,19 @@ def columns_of(start, r, WIDTH: tl.constexpr, ROTARY: tl.constexpr):
 
 @triton.jit
 def turn(x, cos, sin, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    """The pair (l, l + WIDTH/2) of each row, turned; cos and sin are (ROWS, WIDTH/2)."""
-    halves = tl.permute(tl.reshape(x, (ROWS, 2, WIDTH // 2)), (0, 2, 1))
+    """The pair (l, l + WIDTH/2) of each row, turned, in float32; cos and sin (ROWS, WIDTH/2)."""
+    halves = tl.permute(tl.reshape(x.to(tl.float32), (ROWS, 2, WIDTH // 2)), (0, 2, 1))
     first, second = tl.split(halves)
     turned = tl.join(first * cos - second * sin, first * sin + second * cos)
     return tl.reshape(tl.permute(turned, (0, 2, 1)), (ROWS, WIDTH))
+
+
+@triton.jit
+def turned(x, cos, sin, ROWS: tl.constexpr, WIDTH: tl.constexpr, ROTARY: tl.constexpr):
+    if ROTARY:
+        return turn(x, cos, sin, ROWS, WIDTH).to(x.dtype)
+    else:
+        return x
 
 
 @triton.jit
@@ -53,15 +84,23 @@ def load_angles(COS, SIN, position, exists, r, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def bucket_of(dependent, head, GAMMA: tl.constexpr):
-    """f(i−j), eq. 10; a negative GAMMA stands for one bucket that is blind to order."""
+def far_bucket_of(dependent, head, GAMMA: tl.constexpr):
+    """f(i−j), eq. 10, of pairs more than γ apart, and −1 for others.
+
+    A negative GAMMA stands for one bucket, 0, that is blind to order.
+    """
     offset = dependent[:, None] - head[None, :]
     if GAMMA < 0:
         return offset * 0
     else:
-        near = tl.where(offset < 0, offset + GAMMA + 1, offset + GAMMA)
         far = tl.where(offset < 0, 0, 2 * GAMMA + 1)
-        return tl.where(tl.abs(offset) <= GAMMA, near, far)
+        return tl.where(tl.abs(offset) > GAMMA, far, -1)
+
+
+@triton.jit
+def shift_of(bucket, GAMMA: tl.constexpr):
+    """j−i of a near bucket, 1 … 2γ."""
+    return tl.where(bucket <= GAMMA, GAMMA + 1 - bucket, GAMMA - bucket)
 
 
 @triton.jit
