@@ -16,7 +16,7 @@ from probformer.config import Inference
 from probformer.evidence import Evidence
 from probformer.normalisers import softmax
 from probformer.potentials import Potentials
-from probformer.variables import dropout_at
+from probformer.variables import Belief, Variables, dropout_at
 
 HALF = torch.bfloat16
 """Scores over λ_H leave the range of float16."""
@@ -52,8 +52,8 @@ def _dtype(unary: Tensor) -> torch.dtype:
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else unary.dtype
 
 
-class FusedMessages:
-    """The messages to the labels, straight from the labels."""
+class FusedIterations:
+    """Mean field without a look at the heads."""
 
     def __init__(
         self,
@@ -61,12 +61,16 @@ class FusedMessages:
         mask: Tensor,
         potentials: Potentials,
         inference: Inference,
+        labels: Sequence[Variables],
         rate: float,
         generator: torch.Generator | None,
     ) -> None:
         from probformer.kernels.problem import Layout  # Triton is not everywhere
 
+        self.unary = unary
         self.potentials = potentials
+        self.inference = inference
+        self.labels = labels
         self.padding = ~mask[:, None, :, None]
         self.weight = inference.lambda_h_for(potentials.words.labels)
         self.rate = rate
@@ -78,26 +82,55 @@ class FusedMessages:
         self.scale, self.angles = matrices.scale, matrices.angles
         self.dependents = matrices.dependents.to(self.dtype)  # once, for all iterations
         self.heads = None if matrices.heads is None else matrices.heads.to(self.dtype)
-        size = (inference.iterations, 1)
-        self.seeds = (
-            torch.randint(2**62, size, device=unary.device, generator=generator) if rate else None
-        )
+        self.seeds = None
+        if rate:
+            size = (inference.iterations, 2, 1)  # for heads and for labels
+            self.seeds = torch.randint(2**62, size, device=unary.device, generator=generator)
 
-    def __call__(self, labels: Sequence[Tensor], t: int) -> list[Tensor]:
+    def run(self, beliefs: Sequence[Belief], count: int) -> list[Belief]:
+        """Beliefs about the labels after the first `count` iterations."""
+        beliefs = list(beliefs)
+        for t in range(count):
+            to_z, *to_root = self._messages([belief.read for belief in beliefs], t)
+            step, _ = self.inference.steps(t)
+            z, *root = self.labels
+            if t + 1 < count and self._labels_are_plain(step):
+                beliefs[0] = beliefs[0]._replace(read=self._updated(to_z, t))
+            else:
+                beliefs[0] = z.update(beliefs[0], self.unary + to_z, step)
+            for i, (kind, message) in enumerate(zip(root, to_root, strict=True), 1):
+                beliefs[i] = kind.update(beliefs[i], message, step)
+        return beliefs
+
+    def _labels_are_plain(self, step: float) -> bool:
+        """Whether the next Q depends on nothing but S + G, through a softmax."""
+        inference, z = self.inference, self.labels[0]
+        plain = inference.normaliser_z == "softmax" and z.clamp is None
+        return plain and step == 1 and not inference.damping_z
+
+    def _updated(self, message: Tensor, t: int) -> Tensor:
+        from probformer.kernels.labels import updated_labels
+
+        rows, weight = self.layout.mask, self.inference.lambda_z
+        seed = None if self.seeds is None else self.seeds[t, 1]
+        read = updated_labels(
+            self.unary.flatten(0, 1), message.flatten(0, 1), rows, weight, self.rate, seed
+        )
+        return read.view_as(message)
+
+    def _messages(self, labels: Sequence[Tensor], t: int) -> list[Tensor]:
         """To Z (B, n, d), without S, and, with a root, to Z_ROOT, in iteration t."""
         x = self.potentials.project_others(labels)
-        factors = self.potentials.factors[1:]
-        scores = [
-            f.head_scores(part).float() / self.weight for f, part in zip(factors, x, strict=True)
-        ]
+        factors = zip(self.potentials.factors[1:], x, strict=True)
+        scores = [factor.head_scores(part).float() / self.weight for factor, part in factors]
         split = [softmax(scores.pop(), self.padding)] if self.potentials.has_split_globals else []
-        to_z, normaliser = self._words(labels[0], scores, t)
-        heads = [(s - normaliser).exp() for s in scores] + split
+        to_z, normaliser = self._word_messages(labels[0], scores, t)
+        heads = [(score - normaliser).exp() for score in scores] + split
         if self.drop is not None:
             heads = [self.drop(p) for p in heads]
         return self.potentials.add_others(to_z, heads, x)
 
-    def _words(self, q: Tensor, columns: Sequence[Tensor], t: int) -> tuple[Tensor, Tensor]:
+    def _word_messages(self, q: Tensor, columns: Sequence[Tensor], t: int) -> tuple[Tensor, Tensor]:
         """What words hear of words (B, n, d), and the normaliser of H (B, h, n, 1).
 
         `columns` (B, h, n, m) are the scores of heads that are no words.
@@ -112,7 +145,7 @@ class FusedMessages:
             weight=self.weight,
             angles=self.angles,
             rate=self.rate,
-            seed=None if self.seeds is None else self.seeds[t],
+            seed=None if self.seeds is None else self.seeds[t, 0],
         )
         rest = None
         if columns:

@@ -17,7 +17,7 @@ from probformer.config import Inference
 from probformer.energy import free_energy
 from probformer.errors import require_kind
 from probformer.evidence import Evidence
-from probformer.fused import FusedMessages, can_fuse
+from probformer.fused import FusedIterations, can_fuse
 from probformer.input_checks import check_inputs
 from probformer.posterior import Posterior
 from probformer.potentials import Potentials, WordPotential, as_potentials
@@ -60,10 +60,8 @@ def mean_field(
     fused = 0
     if can_fuse(unary, potentials, inference, evidence, trace):
         fused = inference.iterations - attention  # the last one shows its heads
-        messages = FusedMessages(unary, mask, potentials, inference, dropout, generator)
-        for t in range(fused):
-            to_z, *to_root = messages(_read(labels), t)
-            labels = _update(z, labels, [unary + to_z, *to_root], inference.steps(t)[0])
+        kernels = FusedIterations(unary, mask, potentials, inference, z, dropout, generator)
+        labels = kernels.run(labels, fused)
         if not attention:
             return _posterior(labels, [], potentials, unary.dtype)
 

@@ -49,7 +49,6 @@ def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:
     return {
         "GAMMA": -1 if problem.gamma is None else problem.gamma,
         "K": problem.buckets,
-        "FAR": max(1, problem.buckets - 1),  # from one far bucket to the other
         "WIDTH": max(32, width) if rotary else min(width, _WIDEST),  # halves of at least 16
         "A_SHARED": a.shape[1] == 1,
         "B_SHARED": b.shape[1] == 1,

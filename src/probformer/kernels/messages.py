@@ -47,18 +47,19 @@ class _WordMessages(torch.autograd.Function):
         found = short.forward(problem, vectors)
         ctx.save_for_backward(q, u, v, scale, rest, found.normaliser)
         ctx.problem = problem
-        message = _collect(found.to_dependents, u) + _collect(found.to_heads, v)
-        return message, found.normaliser
+        return _collect(found.to_dependents, u, found.to_heads, v), found.normaliser
 
     @staticmethod
-    def backward(ctx: Any, d_message: Tensor, d_normaliser: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, d_message: Tensor, d_normaliser: Tensor
+    ) -> tuple[Tensor | None, ...]:
         q, u, v, scale, rest, normaliser = ctx.saved_tensors
         d_message = d_message.to(q.dtype).contiguous()
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
         by_contexts = Contexts(_project(d_message, u), _project(d_message, v), d_normaliser)
         found = short.backward(ctx.problem, vectors, normaliser, by_contexts)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
-        dq = _collect(found.dependents[0], u) + _collect(found.heads[0], v)
+        dq = _collect(found.dependents[0], u, found.heads[0], v)
         du = _weight_gradient(found.dependents, both, u)
         dv = None if v is None else _weight_gradient(found.heads, both, v)
         return dq, du, dv, found.scale, found.rest, None
@@ -71,11 +72,10 @@ def _project(q: Tensor, weight: Tensor | None) -> Tensor:
     return (q @ weight.flatten(0, 2).mT).unflatten(-1, weight.shape[:3])
 
 
-def _collect(x: Tensor, weight: Tensor | None) -> Tensor:
-    """The adjoint of `_project`; channels that share a weight are added up before."""
-    if weight is None:
-        return x.sum(2).flatten(1)
-    return _shared(x, weight).flatten(1) @ weight.flatten(0, 2)
+def _collect(x: Tensor, u: Tensor, y: Tensor, v: Tensor | None) -> Tensor:
+    """x U + y V: the adjoint of both projections; channels that share a weight add up before."""
+    first = y.sum(2).flatten(1) if v is None else _shared(y, v).flatten(1) @ v.flatten(0, 2)
+    return torch.addmm(first, _shared(x, u).flatten(1), u.flatten(0, 2))
 
 
 def _weight_gradient(x: Tensor, q: Tensor, weight: Tensor) -> Tensor:

@@ -1,9 +1,13 @@
 """Short sentences: a program has one of them, in one channel, whole.
 
-Far buckets, two of them or one, are products of matrices for tensor cores. A near bucket is one
-diagonal: a word meets the one word at its distance, component by component. Vectors are read
-twice, once for the scores and once for the contexts; the second time they come from a cache.
+All pairs are computed for all buckets, as tensor cores do that faster than anything else picks out
+the few that count. Vectors are read twice, once for the scores and once for the contexts; the
+second time they come from a cache.
 """
+
+# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# pyright: reportPossiblyUnboundVariable=false, reportCallIssue=false
+# pyright: reportOperatorIssue=false, reportArgumentType=false
 
 from __future__ import annotations
 
@@ -17,44 +21,45 @@ from torch import Tensor
 from probformer.kernels.launching import constants_of, inputs_of, sizes_of
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 from probformer.kernels.tiles import (
+    bucket_of,
     columns_of,
     dropout_factor,
     dropout_key,
-    far_bucket_of,
     load_angles,
     load_rows,
     load_scale,
     scaled,
-    shift_of,
     store_rows,
     turned,
 )
 
 LONGEST = 64
 """Rows of a sentence that a program can hold."""
+_FORWARD = {"num_warps": 4, "num_stages": 3}
+_BACKWARD = {"num_warps": 4, "num_stages": 3}
 
 
 @triton.jit
 def _words_of(STARTS, LENGTHS, MASK, sentence, N: tl.constexpr):
-    """Where the sentence starts, positions in it, which exist, and which of them hold words."""
+    """Where the sentence starts, its length, positions in it, and which of them hold words."""
     start = tl.load(STARTS + sentence).to(tl.int64)
+    length = tl.load(LENGTHS + sentence)
     position = tl.arange(0, N)
-    inside = position < tl.load(LENGTHS + sentence)
-    word = inside & (tl.load(MASK + start + position, mask=inside, other=0) != 0)
-    return start, position, inside, word
+    word = tl.load(MASK + start + position, mask=position < length, other=0) != 0
+    return start, length, position, word
 
 
 @triton.jit
-def _diagonal(matrix, position, shift, AXIS: tl.constexpr):
-    """The values at j = i + shift, by i (AXIS 1) or by j (AXIS 0)."""
-    there = position[None, :] == position[:, None] + shift
-    return tl.sum(tl.where(there, matrix, 0.0), AXIS)[:, None]
-
-
-@triton.jit
-def _keep(
-    total, x, pointer, position, length, row, column, there, SHARED: tl.constexpr
+def _tile(
+    pointer, position, length, row, column, there, cos, sin,
+    N: tl.constexpr, WIDTH: tl.constexpr, ROTARY: tl.constexpr,
 ):  # fmt: skip
+    x = load_rows(pointer, position, length, row, column, there)
+    return turned(x, cos, sin, N, WIDTH, ROTARY)
+
+
+@triton.jit
+def _keep(total, x, pointer, position, length, row, column, there, SHARED: tl.constexpr):
     """A bucket's part of the result: added up where buckets share, else written down."""
     if SHARED:
         return total + x
@@ -70,7 +75,7 @@ def _forward(
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     out_a_row, out_a_bucket, out_b_row, out_b_bucket,
     inverse_weight, rate,
-    GAMMA: tl.constexpr, K: tl.constexpr, FAR: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr,
+    GAMMA: tl.constexpr, K, N: tl.constexpr, WIDTH: tl.constexpr,
     A_SHARED: tl.constexpr, B_SHARED: tl.constexpr, SCALED: tl.constexpr, ROTARY: tl.constexpr,
     HAS_REST: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -80,40 +85,32 @@ def _forward(
     """
     channel = tl.program_id(0) % channels
     sentence = tl.program_id(0) // channels
-    start, position, inside, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
-    length = tl.load(LENGTHS + sentence)
-    dtype = A.dtype.element_ty
+    start, length, position, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
     A += start * a_row + channel * a_channel
     B += start * b_row + channel * b_channel
     TO_DEPENDENTS += start * out_a_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
+    dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:
-        cos, sin = load_angles(COS, SIN, position, inside, r, WIDTH)
-    far = far_bucket_of(position, position, GAMMA)
+        cos, sin = load_angles(COS, SIN, position, position < length, r, WIDTH)
+    bucket = bucket_of(position, position, GAMMA)
 
     score = tl.zeros((N, N), tl.float32)
-    for k in range(0, K, FAR):
-        part = tl.zeros((N, N), tl.float32)
-        for first in range(0, r, WIDTH):
-            column, there = columns_of(first, r, WIDTH, ROTARY)
+    for first in range(0, r, WIDTH):
+        column, there = columns_of(first, r, WIDTH, ROTARY)
+        if A_SHARED:
+            a = _tile(A, position, length, a_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        if B_SHARED:
+            b = _tile(B, position, length, b_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        for k in range(K):
+            if not A_SHARED:
+                a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            if not B_SHARED:
+                b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
             d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
-            a = turned(scaled(a, d, SCALED), cos, sin, N, WIDTH, ROTARY)
-            b = turned(b, cos, sin, N, WIDTH, ROTARY)
-            part = tl.dot(a, tl.trans(b), part, input_precision=PRECISION)
-        score = tl.where(far == k, part, score)
-    for k in range(1, K - 1):
-        shift = shift_of(k, GAMMA)
-        part = tl.zeros((N,), tl.float32)
-        for first in range(0, r, WIDTH):
-            column, there = columns_of(first, r, WIDTH, ROTARY)
-            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
-            part += tl.sum(a.to(tl.float32) * b * d, 1)
-        score = tl.where(position[None, :] == position[:, None] + shift, part[:, None], score)
+            part = tl.dot(scaled(a, d, SCALED), tl.trans(b), input_precision=PRECISION)
+            score += tl.where(bucket == k, part, 0.0)
 
     allowed = word[:, None] & word[None, :] & (position[:, None] != position[None, :])
     score = tl.where(allowed, score * inverse_weight, float("-inf"))
@@ -130,54 +127,29 @@ def _forward(
     nothing = total == 0
     total = tl.where(nothing, 1.0, total)
     normaliser = tl.where(nothing, float("inf"), largest + tl.log(total))
-    tl.store(NORMALISER + place, normaliser, mask=inside)
+    tl.store(NORMALISER + place, normaliser, mask=position < length)
     p = p / total[:, None]
     if DROPOUT:
-        key = dropout_key(SEED, sentence, channel, channels)
+        key = dropout_key(SEED, tl.program_id(0))
         p = p * dropout_factor(key, position, position, rate)
 
     for first in range(0, r, WIDTH):
         column, there = columns_of(first, r, WIDTH, ROTARY)
         all_dependents = tl.zeros((N, WIDTH), tl.float32)
         all_heads = tl.zeros((N, WIDTH), tl.float32)
-        for k in range(0, K, FAR):
+        if A_SHARED:
+            a = _tile(A, position, length, a_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        if B_SHARED:
+            b = _tile(B, position, length, b_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        for k in range(K):
+            if not A_SHARED:
+                a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+            if not B_SHARED:
+                b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
             d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
-            a = turned(scaled(a, d, SCALED), cos, sin, N, WIDTH, ROTARY)
-            b = turned(b, cos, sin, N, WIDTH, ROTARY)
-            p_k = tl.where(far == k, p, 0.0).to(dtype)
+            p_k = tl.where(bucket == k, p, 0.0).to(dtype)
             to_dependents = tl.dot(p_k, b, input_precision=PRECISION) * d
-            to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION)
-            all_dependents = _keep(
-                all_dependents,
-                to_dependents,
-                TO_DEPENDENTS + k * out_a_bucket,
-                position,
-                length,
-                out_a_row,
-                column,
-                there,
-                A_SHARED,
-            )
-            all_heads = _keep(
-                all_heads,
-                to_heads,
-                TO_HEADS + k * out_b_bucket,
-                position,
-                length,
-                out_b_row,
-                column,
-                there,
-                B_SHARED,
-            )
-        for k in range(1, K - 1):
-            shift = shift_of(k, GAMMA)
-            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load_rows(A + k * a_bucket, position - shift, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
-            to_dependents = _diagonal(p, position, shift, 1) * b * d
-            to_heads = _diagonal(p, position, shift, 0) * a * d
+            to_heads = tl.dot(tl.trans(p_k), scaled(a, d, SCALED), input_precision=PRECISION)
             all_dependents = _keep(
                 all_dependents,
                 to_dependents,
@@ -211,86 +183,70 @@ def _forward(
 @triton.jit
 def _backward(
     A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED, NORMALISER,
-    D_TO_DEPENDENTS, D_TO_HEADS, D_NORMALISER,
-    DA, DB, D_SCALE, D_REST, TO_DEPENDENTS, TO_HEADS,
+    Y, Z, D_NORMALISER, DA, DB, D_SCALE, D_REST, TO_DEPENDENTS, TO_HEADS,
     channels, r,
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     out_a_row, out_a_bucket, out_b_row, out_b_bucket,
     inverse_weight, rate,
-    GAMMA: tl.constexpr, K: tl.constexpr, FAR: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr,
+    GAMMA: tl.constexpr, K, N: tl.constexpr, WIDTH: tl.constexpr,
     A_SHARED: tl.constexpr, B_SHARED: tl.constexpr, SCALED: tl.constexpr, ROTARY: tl.constexpr,
     HAS_REST: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Gradients of everything that `_forward` reads, and once more the contexts it wrote.
 
-    The scores, and the gradient of what P becomes, are both sums over buckets of products that
-    need no P: one pass gives both. Y and Z are the gradients by the contexts.
+    Y and Z are the gradients by the contexts of dependents and heads. The scores, and the gradient
+    by P, are both sums over buckets of products that need no P: one pass gives both.
     """
     channel = tl.program_id(0) % channels
     sentence = tl.program_id(0) // channels
-    start, position, inside, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
-    length = tl.load(LENGTHS + sentence)
-    dtype = A.dtype.element_ty
+    start, length, position, word = _words_of(STARTS, LENGTHS, MASK, sentence, N)
     A += start * a_row + channel * a_channel
+    Y += start * a_row + channel * a_channel
     B += start * b_row + channel * b_channel
-    Y = D_TO_DEPENDENTS + start * a_row + channel * a_channel
-    Z = D_TO_HEADS + start * b_row + channel * b_channel
+    Z += start * b_row + channel * b_channel
     DA += start * out_a_row + channel * r
-    DB += start * out_b_row + channel * r
     TO_DEPENDENTS += start * out_a_row + channel * r
+    DB += start * out_b_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
+    dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:
-        cos, sin = load_angles(COS, SIN, position, inside, r, WIDTH)
-    far = far_bucket_of(position, position, GAMMA)
+        cos, sin = load_angles(COS, SIN, position, position < length, r, WIDTH)
+    bucket = bucket_of(position, position, GAMMA)
 
     score = tl.zeros((N, N), tl.float32)
     d_p = tl.zeros((N, N), tl.float32)
-    for k in range(0, K, FAR):
-        part = tl.zeros((N, N), tl.float32)
-        d_part = tl.zeros((N, N), tl.float32)
-        for first in range(0, r, WIDTH):
-            column, there = columns_of(first, r, WIDTH, ROTARY)
+    for first in range(0, r, WIDTH):
+        column, there = columns_of(first, r, WIDTH, ROTARY)
+        if A_SHARED:
+            a = _tile(A, position, length, a_row, column, there, cos, sin, N, WIDTH, ROTARY)
+            y = _tile(Y, position, length, a_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        if B_SHARED:
+            b = _tile(B, position, length, b_row, column, there, cos, sin, N, WIDTH, ROTARY)
+            z = _tile(Z, position, length, b_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        for k in range(K):
+            if not A_SHARED:
+                a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+                y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
+            if not B_SHARED:
+                b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
+                z = load_rows(Z + k * b_bucket, position, length, b_row, column, there)
             d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
-            y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
-            z = load_rows(Z + k * b_bucket, position, length, b_row, column, there)
-            a = turned(scaled(a, d, SCALED), cos, sin, N, WIDTH, ROTARY)
-            b = turned(b, cos, sin, N, WIDTH, ROTARY)
-            y = turned(scaled(y, d, SCALED), cos, sin, N, WIDTH, ROTARY)
-            z = turned(z, cos, sin, N, WIDTH, ROTARY)
-            part = tl.dot(a, tl.trans(b), part, input_precision=PRECISION)
-            d_part = tl.dot(y, tl.trans(b), d_part, input_precision=PRECISION)
-            d_part = tl.dot(a, tl.trans(z), d_part, input_precision=PRECISION)
-        score = tl.where(far == k, part, score)
-        d_p = tl.where(far == k, d_part, d_p)
-    for k in range(1, K - 1):
-        shift = shift_of(k, GAMMA)
-        part = tl.zeros((N,), tl.float32)
-        d_part = tl.zeros((N,), tl.float32)
-        for first in range(0, r, WIDTH):
-            column, there = columns_of(first, r, WIDTH, ROTARY)
-            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
-            y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
-            z = load_rows(Z + k * b_bucket, position + shift, length, b_row, column, there)
-            a, y = a.to(tl.float32) * d, y.to(tl.float32) * d
-            part += tl.sum(a * b, 1)
-            d_part += tl.sum(y * b + a * z, 1)
-        here = position[None, :] == position[:, None] + shift
-        score = tl.where(here, part[:, None], score)
-        d_p = tl.where(here, d_part[:, None], d_p)
+            a_k, y_k = scaled(a, d, SCALED), scaled(y, d, SCALED)
+            part = tl.dot(a_k, tl.trans(b), input_precision=PRECISION)
+            d_part = tl.dot(y_k, tl.trans(b), input_precision=PRECISION)
+            d_part = tl.dot(a_k, tl.trans(z), d_part, input_precision=PRECISION)
+            score += tl.where(bucket == k, part, 0.0)
+            d_p += tl.where(bucket == k, d_part, 0.0)
 
     place = (start + position) * channels + channel
-    normaliser = tl.load(NORMALISER + place, mask=inside, other=float("inf"))
+    normaliser = tl.load(NORMALISER + place, mask=position < length, other=float("inf"))
     allowed = word[:, None] & word[None, :] & (position[:, None] != position[None, :])
     score = tl.where(allowed, score * inverse_weight, float("-inf"))
     p = tl.exp(score - normaliser[:, None])
     dropped = p
     if DROPOUT:
-        key = dropout_key(SEED, sentence, channel, channels)
+        key = dropout_key(SEED, tl.program_id(0))
         factor = dropout_factor(key, position, position, rate)
         dropped = p * factor
         d_p = d_p * factor
@@ -298,7 +254,8 @@ def _backward(
     if HAS_REST:
         d_normaliser += tl.load(D_NORMALISER + place, mask=word, other=0.0)
         rest = tl.load(REST + place, mask=word, other=float("-inf"))
-        tl.store(D_REST + place, tl.exp(rest - normaliser) * d_normaliser, mask=inside)
+        d_rest = tl.exp(rest - normaliser) * d_normaliser
+        tl.store(D_REST + place, d_rest, mask=position < length)
     d_score = p * (d_p + d_normaliser[:, None]) * inverse_weight
 
     for first in range(0, r, WIDTH):
@@ -307,37 +264,35 @@ def _backward(
         all_db = tl.zeros((N, WIDTH), tl.float32)
         all_dependents = tl.zeros((N, WIDTH), tl.float32)
         all_heads = tl.zeros((N, WIDTH), tl.float32)
-        for k in range(0, K, FAR):
+        if A_SHARED:
+            a = _tile(A, position, length, a_row, column, there, cos, sin, N, WIDTH, ROTARY)
+            y = _tile(Y, position, length, a_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        if B_SHARED:
+            b = _tile(B, position, length, b_row, column, there, cos, sin, N, WIDTH, ROTARY)
+            z = _tile(Z, position, length, b_row, column, there, cos, sin, N, WIDTH, ROTARY)
+        for k in range(K):
+            if not A_SHARED:
+                a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
+                y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
+            if not B_SHARED:
+                b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
+                z = load_rows(Z + k * b_bucket, position, length, b_row, column, there)
             d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a_0 = load_rows(A + k * a_bucket, position, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
-            y_0 = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
-            z = load_rows(Z + k * b_bucket, position, length, b_row, column, there)
-            a = turned(scaled(a_0, d, SCALED), cos, sin, N, WIDTH, ROTARY)
-            b = turned(b, cos, sin, N, WIDTH, ROTARY)
-            y = turned(scaled(y_0, d, SCALED), cos, sin, N, WIDTH, ROTARY)
-            z = turned(z, cos, sin, N, WIDTH, ROTARY)
-            p_k = tl.where(far == k, dropped, 0.0).to(dtype)
-            s_k = tl.where(far == k, d_score, 0.0).to(dtype)
+            a_k, y_k = scaled(a, d, SCALED), scaled(y, d, SCALED)
+            p_k = tl.where(bucket == k, dropped, 0.0).to(dtype)
+            s_k = tl.where(bucket == k, d_score, 0.0).to(dtype)
             to_dependents = tl.dot(p_k, b, input_precision=PRECISION)
-            to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION)
             da = tl.dot(p_k, z, input_precision=PRECISION)
             da = tl.dot(s_k, b, da, input_precision=PRECISION)
-            db = tl.dot(tl.trans(p_k), y, input_precision=PRECISION)
-            db = tl.dot(tl.trans(s_k), a, db, input_precision=PRECISION)
             if SCALED:
-                of_scale = tl.sum(a_0.to(tl.float32) * da + y_0.to(tl.float32) * to_dependents, 0)
+                of_scale = tl.sum(a.to(tl.float32) * da + y.to(tl.float32) * to_dependents, 0)
                 row = (sentence * K + k) * channels + channel
                 tl.store(D_SCALE + row * r + column, of_scale, mask=there)
                 da, to_dependents = da * d, to_dependents * d
-            at = k * out_a_bucket
-            all_da = _keep(
-                all_da, da, DA + at, position, length, out_a_row, column, there, A_SHARED
-            )
             all_dependents = _keep(
                 all_dependents,
                 to_dependents,
-                TO_DEPENDENTS + at,
+                TO_DEPENDENTS + k * out_a_bucket,
                 position,
                 length,
                 out_a_row,
@@ -345,14 +300,24 @@ def _backward(
                 there,
                 A_SHARED,
             )
-            at = k * out_b_bucket
-            all_db = _keep(
-                all_db, db, DB + at, position, length, out_b_row, column, there, B_SHARED
+            all_da = _keep(
+                all_da,
+                da,
+                DA + k * out_a_bucket,
+                position,
+                length,
+                out_a_row,
+                column,
+                there,
+                A_SHARED,
             )
+            to_heads = tl.dot(tl.trans(p_k), a_k, input_precision=PRECISION)
+            db = tl.dot(tl.trans(p_k), y_k, input_precision=PRECISION)
+            db = tl.dot(tl.trans(s_k), a_k, db, input_precision=PRECISION)
             all_heads = _keep(
                 all_heads,
                 to_heads,
-                TO_HEADS + at,
+                TO_HEADS + k * out_b_bucket,
                 position,
                 length,
                 out_b_row,
@@ -360,49 +325,10 @@ def _backward(
                 there,
                 B_SHARED,
             )
-        for k in range(1, K - 1):
-            shift = shift_of(k, GAMMA)
-            d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a = load_rows(A + k * a_bucket, position - shift, length, a_row, column, there)
-            b = load_rows(B + k * b_bucket, position + shift, length, b_row, column, there)
-            y = load_rows(Y + k * a_bucket, position - shift, length, a_row, column, there)
-            z = load_rows(Z + k * b_bucket, position + shift, length, b_row, column, there)
-            p_k = _diagonal(dropped, position, shift, 1)
-            to_dependents = p_k * b
-            da = p_k * z + _diagonal(d_score, position, shift, 1) * b
-            p_k = _diagonal(dropped, position, shift, 0)
-            to_heads = p_k * a * d
-            db = (p_k * y + _diagonal(d_score, position, shift, 0) * a) * d
-            if SCALED:
-                a = load_rows(A + k * a_bucket, position, length, a_row, column, there)
-                y = load_rows(Y + k * a_bucket, position, length, a_row, column, there)
-                of_scale = tl.sum(a * da + y * to_dependents, 0)
-                row = (sentence * K + k) * channels + channel
-                tl.store(D_SCALE + row * r + column, of_scale, mask=there)
-                da, to_dependents = da * d, to_dependents * d
-            at = k * out_a_bucket
-            all_da = _keep(
-                all_da, da, DA + at, position, length, out_a_row, column, there, A_SHARED
-            )
-            all_dependents = _keep(
-                all_dependents,
-                to_dependents,
-                TO_DEPENDENTS + at,
-                position,
-                length,
-                out_a_row,
-                column,
-                there,
-                A_SHARED,
-            )
-            at = k * out_b_bucket
             all_db = _keep(
-                all_db, db, DB + at, position, length, out_b_row, column, there, B_SHARED
-            )
-            all_heads = _keep(
-                all_heads,
-                to_heads,
-                TO_HEADS + at,
+                all_db,
+                db,
+                DB + k * out_b_bucket,
                 position,
                 length,
                 out_b_row,
@@ -432,6 +358,7 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
         *(y, z, normaliser),
         *sizes_of(problem, vectors),
         **_constants(problem, vectors),
+        **_FORWARD,
     )
     return Contexts(y, z, normaliser)
 
@@ -456,6 +383,7 @@ def backward(
         *(of_a[0], of_b[0], d_scale, d_rest, of_a[1], of_b[1]),
         *sizes_of(problem, vectors),
         **_constants(problem, vectors),
+        **_BACKWARD,
     )
     return Gradients(of_a, of_b, None if d_scale is None else d_scale.sum(0), d_rest)
 
@@ -466,4 +394,4 @@ def _grid(problem: Problem) -> tuple[int]:
 
 def _constants(problem: Problem, vectors: Vectors) -> dict[str, Any]:
     n = max(16, triton.next_power_of_2(problem.layout.longest))
-    return {"N": n, "num_warps": 4, **constants_of(problem, vectors)}
+    return {"N": n, **constants_of(problem, vectors)}

@@ -84,30 +84,21 @@ def load_angles(COS, SIN, position, exists, r, WIDTH: tl.constexpr):
 
 
 @triton.jit
-def far_bucket_of(dependent, head, GAMMA: tl.constexpr):
-    """f(i−j), eq. 10, of pairs more than γ apart, and −1 for others.
-
-    A negative GAMMA stands for one bucket, 0, that is blind to order.
-    """
+def bucket_of(dependent, head, GAMMA: tl.constexpr):
+    """f(i−j), eq. 10; a negative GAMMA stands for one bucket that is blind to order."""
     offset = dependent[:, None] - head[None, :]
     if GAMMA < 0:
         return offset * 0
     else:
+        near = tl.where(offset < 0, offset + GAMMA + 1, offset + GAMMA)
         far = tl.where(offset < 0, 0, 2 * GAMMA + 1)
-        return tl.where(tl.abs(offset) > GAMMA, far, -1)
+        return tl.where(tl.abs(offset) <= GAMMA, near, far)
 
 
 @triton.jit
-def shift_of(bucket, GAMMA: tl.constexpr):
-    """j−i of a near bucket, 1 … 2γ."""
-    return tl.where(bucket <= GAMMA, GAMMA + 1 - bucket, GAMMA - bucket)
-
-
-@triton.jit
-def dropout_key(SEED, sentence, channel, channels):
-    """Two random words for each sentence and channel, from Philox."""
-    seed = tl.load(SEED)
-    first, second, _, _ = tl.randint4x(seed, sentence * channels + channel)
+def dropout_key(SEED, number):
+    """Two random words for each number, such as that of a sentence in a channel, from Philox."""
+    first, second, _, _ = tl.randint4x(tl.load(SEED), number)
     return first.to(tl.uint32, bitcast=True), second.to(tl.uint32, bitcast=True)
 
 
