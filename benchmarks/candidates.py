@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from probformer import fused
 from probformer.baselines import Transformer
 from probformer.config import (
     EncoderSettings,
+    FullSettings,
     Inference,
     PotentialSettings,
     RotarySettings,
@@ -101,16 +104,35 @@ class _WithoutAttention(nn.Module):
         return self.model(words, mask, attention=False).z_scores
 
 
-class DenseEinsums(nn.Module):
-    """Equations 3, 4, 9 to 12 and 14 as they stand: every bucket for every pair."""
+class _WithoutKernels(nn.Module):
+    """The same through the plain path, which a CPU always takes."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        with patch.object(fused, "kernels_run_on", return_value=False):
+            return self.model(words, mask)
+
+
+def plain(build: Callable[[Shape], nn.Module]) -> Callable[[Shape], nn.Module]:
+    return lambda shape: _WithoutKernels(build(shape))
+
+
+class DenseEinsums(nn.Module):
+    """Equations 3, 4 and 9 to 12 as they stand: every bucket for every pair."""
+
+    def __init__(self, shape: Shape, factored: bool) -> None:
+        """`factored`: T as in eq. 14."""
         super().__init__()
         s = self.sizes = shape.sizes
         self.word_scores = nn.Embedding(VOCABULARY, s.d)
         nn.init.xavier_uniform_(self.word_scores.weight)
-        self.U = nn.Parameter(torch.randn(s.buckets, s.d, s.h, s.r) / s.r**0.5)
-        self.V = nn.Parameter(torch.randn(s.buckets, s.d, s.h, s.r) / s.r**0.5)
+        sizes = [(s.buckets, s.d, s.h, s.r)] * 2 if factored else [(s.buckets, s.d, s.h, s.d)]
+        scale = s.r**0.5 if factored else 1.0
+        self.factors = nn.ParameterList([torch.randn(size) / scale for size in sizes])
+        self.letters = ("kacl", "kbcl") if factored else ("kacb",)
         self.dropout, n = shape.dropout, shape.length
         of = Buckets(s.gamma).of
         bucket = torch.tensor([[of(i - j) if i != j else -1 for j in range(n)] for i in range(n)])
@@ -120,14 +142,14 @@ class DenseEinsums(nn.Module):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         scores = unary = self.word_scores(words)
-        distance = self.distance
+        t, letters = tuple(self.factors), ",".join(self.letters)
         for _ in range(self.sizes.T):
             q = scores.softmax(-1)
-            f = torch.einsum("xia,kacl,kbcl,xjb,kij->xcij", q, self.U, self.V, q, distance)
+            f = torch.einsum(f"xia,{letters},xjb,kij->xcij", q, *t, q, self.distance)
             p = (f * self.sizes.d).masked_fill(self.itself, -1e9).softmax(-1)
             p = F.dropout(p, self.dropout, self.training)
-            g = torch.einsum("xcij,kij,xjb,kbcl,kacl->xia", p, distance, q, self.V, self.U)
-            g = g + torch.einsum("xcji,kji,xjb,kbcl,kacl->xia", p, distance, q, self.U, self.V)
+            g = torch.einsum(f"xcij,kij,xjb,{letters}->xia", p, self.distance, q, *t)
+            g = g + torch.einsum(f"xcij,kij,xia,{letters}->xjb", p, self.distance, q, *t)
             scores = F.dropout(unary + g, self.dropout, self.training)
         return scores
 
@@ -157,17 +179,20 @@ def necessary_products(shape: Shape, training: bool) -> Step:
 
 
 PRODUCTS = "necessary products of UV"
+_UV = probabilistic(lambda s: UVSettings(rank=s.r, gamma=s.gamma))
+_FULL = probabilistic(lambda s: FullSettings(gamma=s.gamma))
 CANDIDATES: dict[str, Callable[[Shape], nn.Module]] = {
-    "UV": probabilistic(lambda s: UVSettings(rank=s.r, gamma=s.gamma)),
+    "UV": _UV,
     "SharedUV": probabilistic(lambda s: SharedUVSettings(rank=s.r, gamma=s.gamma)),
     "Rotary": probabilistic(lambda s: RotarySettings(rank=s.r)),
-    "UV as dense einsums": DenseEinsums,
+    "UV, plain path": plain(_UV),
+    "UV as dense einsums": lambda shape: DenseEinsums(shape, factored=True),
+    "Full": _FULL,
+    "Full, plain path": plain(_FULL),
+    "Full as dense einsums": lambda shape: DenseEinsums(shape, factored=False),
     "Transformer": transformer(relative=False),
     "relative Transformer": transformer(relative=True),
 }
-
-
-NAMES = (PRODUCTS, *CANDIDATES)
 
 
 def step_of(name: str, shape: Shape, training: bool = True, mode: Mode = "eager") -> Step:

@@ -11,7 +11,7 @@ import itertools
 import json
 import statistics
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +22,48 @@ from performance_page import write_page
 from step import machine, peak_memory, take_turns
 
 REFERENCE = "Transformer"
-MODELS = ("UV", "SharedUV", "Rotary", "UV as dense einsums", REFERENCE, "relative Transformer")
-_COMPILED: tuple[Mode, ...] = ("compiled",)
+TRANSFORMERS = (REFERENCE, "relative Transformer")
+LOW_RANK = ("UV", "SharedUV", "Rotary")
+MODELS = ("UV as dense einsums", "UV, plain path", *LOW_RANK, *TRANSFORMERS)
 DOCS = Path(__file__).parent.parent / "docs"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table of the page."""
+
+    batch: int
+    length: int
+    models: tuple[str, ...] = MODELS
+    sizes: Sizes = field(default_factory=Sizes)
+    compiled: bool = False
+    """Whether the transformers are compiled too, which takes its time."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """What is measured on a kind of device, small enough for it."""
 
-    shapes: tuple[tuple[int, int], ...]
-    """Batch × length."""
+    cases: tuple[Case, ...]
     modes: tuple[Mode, ...]
-    compiled: tuple[tuple[int, int], ...]
-    """The shapes for which training is measured compiled too, which takes its time."""
     base: tuple[int, int]
-    """The shape of which one size at a time is changed."""
+    """Batch × length of which one size at a time is changed."""
     growth: dict[str, tuple[int, ...]]
+    growing: tuple[str, ...]
+    """The models whose growth is measured."""
     bf16: bool
 
 
+NER = Case(
+    32,
+    24,
+    ("Full as dense einsums", "Full, plain path", "Full", *TRANSFORMERS),
+    Sizes(d=256, h=18, T=4),
+)
 PLANS = {
     "cpu": Plan(
-        shapes=((1, 25), (16, 25)),
+        cases=(Case(1, 25), Case(16, 25)),
         modes=("eager",),
-        compiled=(),
         base=(1, 24),
         growth={
             "n": (12, 24, 48, 96),
@@ -55,12 +72,19 @@ PLANS = {
             "gamma": (0, 1, 3),
             "T": (1, 2, 5),
         },
+        growing=(*LOW_RANK, REFERENCE),
         bf16=False,
     ),
     "cuda": Plan(
-        shapes=((1, 24), (64, 24), (512, 24), (16, 512), (1, 8192)),
+        cases=(
+            Case(1, 24),
+            Case(64, 24, compiled=True),
+            Case(512, 24, compiled=True),
+            Case(16, 512, ("UV, plain path", *LOW_RANK, *TRANSFORMERS)),
+            Case(1, 8192, (*LOW_RANK, REFERENCE)),
+            NER,
+        ),
         modes=("eager", "graph"),
-        compiled=((64, 24), (512, 24)),
         base=(64, 24),
         growth={
             "n": (12, 24, 48, 96, 192),
@@ -69,6 +93,7 @@ PLANS = {
             "gamma": (0, 1, 3, 7),
             "T": (1, 2, 5, 8),
         },
+        growing=(*LOW_RANK, REFERENCE),
         bf16=True,
     ),
 }
@@ -86,7 +111,7 @@ def main() -> None:
         "torch": torch.__version__,
         "precision": "bf16, with float32 scores and softmax" if plan.bf16 else "fp32",
         "command": f"make performance DEVICE={arguments.device}",
-        "shapes": list(measure_shapes(plan, device, arguments.repeats)),
+        "cases": list(measure_cases(plan, device, arguments.repeats)),
         "growth": list(measure_growth(plan, device, arguments.repeats)),
     }
     folder = arguments.docs / "performance"
@@ -96,31 +121,34 @@ def main() -> None:
     write_page(arguments.docs)
 
 
-def measure_shapes(plan: Plan, device: torch.device, repeats: int) -> Iterator[dict[str, Any]]:
+def measure_cases(plan: Plan, device: torch.device, repeats: int) -> Iterator[dict[str, Any]]:
     """Every model in every mode, training and inference, with memory."""
-    for batch, length in plan.shapes:
-        shape = Shape(batch, length, 0.15, device, bf16=plan.bf16)
+    for case in plan.cases:
+        shape = Shape(case.batch, case.length, 0.15, device, case.sizes, plan.bf16)
         for training in (True, False):
-            asked = training and (batch, length) in plan.compiled
-            modes = plan.modes + (_COMPILED if asked else ())
-            runs = itertools.product(MODELS, modes)
-            times = measured([(PRODUCTS, modes[0]), *runs], shape, training, repeats)
+            runs: list[tuple[str, Mode]] = [*itertools.product(case.models, plan.modes)]
+            if case.compiled and training:
+                runs += [(name, "compiled") for name in TRANSFORMERS]
+            if "UV" in case.models:
+                runs.insert(0, (PRODUCTS, plan.modes[-1]))
+            times = measured(runs, shape, training, repeats)
             for (name, mode), (milliseconds, ratio) in times.items():
                 yield {
                     "model": name,
                     "mode": mode,
-                    "batch": batch,
-                    "length": length,
+                    "batch": case.batch,
+                    "length": case.length,
+                    "sizes": asdict(case.sizes),
                     "training": training,
                     "milliseconds": milliseconds,
                     "times the Transformer": ratio,
-                    "megabytes": memory(name, mode, shape, training),
+                    "megabytes": memory(name, shape) if training and mode == "eager" else None,
                 }
 
 
-def memory(name: str, mode: Mode, shape: Shape, training: bool) -> float | None:
+def memory(name: str, shape: Shape) -> float | None:
     """Of a training step in eager mode; graphs keep the same tensors."""
-    if not training or mode != "eager" or name == PRODUCTS:
+    if name == PRODUCTS:
         return None
     try:
         return peak_memory(name, shape) / 2**20
@@ -138,14 +166,16 @@ def measure_growth(plan: Plan, device: torch.device, repeats: int) -> Iterator[d
                 shape = replace(shape, length=value)
             else:
                 shape = replace(shape, sizes=replace(Sizes(), **{letter: value}))
-            times = measured([(name, plan.modes[-1]) for name in MODELS], shape, True, repeats)
+            times = measured(
+                [(name, plan.modes[-1]) for name in plan.growing], shape, True, repeats
+            )
             for (name, _), (milliseconds, _) in times.items():
                 yield {
                     "model": name,
                     "letter": letter,
                     "value": value,
                     "milliseconds": milliseconds,
-                    **asdict(shape.sizes),
+                    "megabytes": memory(name, shape),
                 }
 
 

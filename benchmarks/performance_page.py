@@ -46,9 +46,8 @@ def _section(title: str, device: str, found: dict[str, Any], folder: Path) -> st
         f"{found['machine']}, torch {found['torch']}, {found['precision']}: `{found['command']}`.",
         "",
     ]
-    shapes = sorted({(row["batch"], row["length"]) for row in found["shapes"]})
-    for batch, length in shapes:
-        lines += [f"### {batch} × {length} words", "", *_table(found["shapes"], batch, length), ""]
+    for rows in _cases(found["cases"]):
+        lines += [f"### {_heading(rows[0])}", "", *_table(rows), ""]
     picture = f"{device}-growth.svg"
     _plot(found["growth"], folder / picture)
     lines += [
@@ -60,8 +59,21 @@ def _section(title: str, device: str, found: dict[str, Any], folder: Path) -> st
     return "\n".join(lines)
 
 
-def _table(rows: list[dict[str, Any]], batch: int, length: int) -> list[str]:
-    here = [row for row in rows if (row["batch"], row["length"]) == (batch, length)]
+def _cases(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Rows that were measured side by side."""
+    cases: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        cases.setdefault(_heading(row), []).append(row)
+    return list(cases.values())
+
+
+def _heading(row: dict[str, Any]) -> str:
+    sizes = row["sizes"]
+    shape = f"{row['batch']} × {row['length']:,} words"
+    return f"{shape}, d {sizes['d']}, h {sizes['h']}, T {sizes['T']}"
+
+
+def _table(here: list[dict[str, Any]]) -> list[str]:
     lines = [
         "| | mode | training, ms | / Transformer | peak MB | inference, ms | / Transformer |",
         "|---|---|---:|---:|---:|---:|---:|",
@@ -86,23 +98,23 @@ def _megabytes(row: dict[str, Any] | None) -> str:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    figure = Figure(figsize=(15, 6.5), layout="constrained")
-    panels = figure.subplots(2, 3).flatten()
+    """A column a letter: time above, memory below."""
+    figure = Figure(figsize=(20, 7), layout="constrained")
+    panels = figure.subplots(2, len(_LETTERS))
     models = list(dict.fromkeys(row["model"] for row in rows))
-    for panel, (letter, label) in zip(panels, _LETTERS.items(), strict=False):
-        for number, model in enumerate(models):
-            line = [row for row in rows if (row["letter"], row["model"]) == (letter, model)]
-            values = [row["value"] for row in line]
-            panel.plot(
-                values,
-                [row["milliseconds"] for row in line],
-                marker="o",
-                color=f"C{number}",
-                linestyle="--" if "Transformer" in model else "-",
-                label=model,
-            )
-        panel.set(xlabel=label, ylabel="ms", yscale="log")
-    handles, labels = panels[0].get_legend_handles_labels()
-    panels[-1].axis("off")
-    panels[-1].legend(handles, labels, loc="center")
+    units = {"milliseconds": "ms", "megabytes": "peak MB"}
+    for column, (letter, label) in enumerate(_LETTERS.items()):
+        for panel, (quantity, unit) in zip(panels[:, column], units.items(), strict=True):
+            for number, model in enumerate(models):
+                line = [row for row in rows if (row["letter"], row["model"]) == (letter, model)]
+                panel.plot(
+                    [row["value"] for row in line],
+                    [row[quantity] for row in line],
+                    marker="o",
+                    color=f"C{number}",
+                    linestyle="--" if "Transformer" in model else "-",
+                    label=model,
+                )
+            panel.set(xlabel=label, ylabel=unit, ylim=(0, None))
+    panels[0, 0].legend()
     figure.savefig(path, format="svg", metadata={"Date": None})

@@ -35,8 +35,6 @@ from probformer.kernels.tiles import (
 
 LONGEST = 64
 """Rows of a sentence that a program can hold."""
-_FORWARD = {"num_warps": 4, "num_stages": 3}
-_BACKWARD = {"num_warps": 4, "num_stages": 3}
 
 
 @triton.jit
@@ -357,8 +355,7 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
         *inputs_of(problem, vectors),
         *(y, z, normaliser),
         *sizes_of(problem, vectors),
-        **_constants(problem, vectors),
-        **_FORWARD,
+        **_constants(problem, vectors, few_warps=False),
     )
     return Contexts(y, z, normaliser)
 
@@ -382,8 +379,7 @@ def backward(
         *(gradients.to_dependents, gradients.to_heads, gradients.normaliser),
         *(of_a[0], of_b[0], d_scale, d_rest, of_a[1], of_b[1]),
         *sizes_of(problem, vectors),
-        **_constants(problem, vectors),
-        **_BACKWARD,
+        **_constants(problem, vectors, few_warps=vectors.scale is None),
     )
     return Gradients(of_a, of_b, None if d_scale is None else d_scale.sum(0), d_rest)
 
@@ -392,6 +388,13 @@ def _grid(problem: Problem) -> tuple[int]:
     return (len(problem.layout.starts) * problem.channels,)
 
 
-def _constants(problem: Problem, vectors: Vectors) -> dict[str, Any]:
+def _constants(problem: Problem, vectors: Vectors, few_warps: bool) -> dict[str, Any]:
+    """Warps and stages as measured: what counts is how many programs a processor can hold."""
     n = max(16, triton.next_power_of_2(problem.layout.longest))
-    return {"N": n, **constants_of(problem, vectors)}
+    shared = vectors.dependents.shape[1] == 1
+    return {
+        "N": n,
+        "num_warps": 2 if few_warps and n <= 32 else 4,
+        "num_stages": 2 if shared else 3,
+        **constants_of(problem, vectors),
+    }
