@@ -7,7 +7,6 @@ plots of all devices that have been measured.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import statistics
 from collections.abc import Iterable, Iterator
@@ -25,6 +24,7 @@ REFERENCE = "Transformer"
 TRANSFORMERS = (REFERENCE, "relative Transformer")
 LOW_RANK = ("UV", "SharedUV", "Rotary")
 MODELS = ("UV as dense einsums", "UV, plain path", *LOW_RANK, *TRANSFORMERS)
+COMPILED: Mode = "compiled"
 DOCS = Path(__file__).parent.parent / "docs"
 
 
@@ -126,9 +126,9 @@ def measure_cases(plan: Plan, device: torch.device, repeats: int) -> Iterator[di
     for case in plan.cases:
         shape = Shape(case.batch, case.length, 0.15, device, case.sizes, plan.bf16)
         for training in (True, False):
-            runs: list[tuple[str, Mode]] = [*itertools.product(case.models, plan.modes)]
+            runs = [(name, mode) for name in case.models for mode in plan.modes]
             if case.compiled and training:
-                runs += [(name, "compiled") for name in TRANSFORMERS]
+                runs += [(name, COMPILED) for name in TRANSFORMERS]
             if "UV" in case.models:
                 runs.insert(0, (PRODUCTS, plan.modes[-1]))
             times = measured(runs, shape, training, repeats)
