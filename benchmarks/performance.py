@@ -24,7 +24,6 @@ REFERENCE = "Transformer"
 TRANSFORMERS = (REFERENCE, "relative Transformer")
 LOW_RANK = ("UV", "SharedUV", "Rotary")
 MODELS = ("UV as dense einsums", "UV, plain path", *LOW_RANK, *TRANSFORMERS)
-COMPILED: Mode = "compiled"
 DOCS = Path(__file__).parent.parent / "docs"
 
 
@@ -126,11 +125,10 @@ def measure_cases(plan: Plan, device: torch.device, repeats: int) -> Iterator[di
     for case in plan.cases:
         shape = Shape(case.batch, case.length, 0.15, device, case.sizes, plan.bf16)
         for training in (True, False):
-            runs = [(name, mode) for name in case.models for mode in plan.modes]
+            runs: list[tuple[str, Mode]] = [(PRODUCTS, plan.modes[-1])] * ("UV" in case.models)
+            runs += [(name, mode) for name in case.models for mode in plan.modes]
             if case.compiled and training:
-                runs += [(name, COMPILED) for name in TRANSFORMERS]
-            if "UV" in case.models:
-                runs.insert(0, (PRODUCTS, plan.modes[-1]))
+                runs += [(name, "compiled") for name in TRANSFORMERS]
             times = measured(runs, shape, training, repeats)
             for (name, mode), (milliseconds, ratio) in times.items():
                 yield {

@@ -10,6 +10,7 @@ from probformer.testing import reference_sentence
 
 pytest.importorskip("triton", reason="needs Triton")
 from probformer.kernels import short
+from probformer.kernels.labels import updated_labels
 from probformer.kernels.messages import word_messages
 from probformer.kernels.problem import Layout, Problem, Vectors
 
@@ -229,6 +230,29 @@ def test_dropout_follows_the_generator():
 
     assert torch.equal(scores(1), scores(1))
     assert not torch.equal(scores(1), scores(2))
+
+
+@pytest.mark.parametrize("rate", [0.0, RATE])
+def test_labels_are_updated_in_one_pass(rate):
+    rows, d, weight = 6, 37, 0.8
+    mask = torch.arange(rows) != 4
+    seed = torch.tensor([11], device=DEVICE)
+
+    def update(unary, message):
+        given = (x.float().to(DEVICE) for x in (unary, message))
+        return updated_labels(*given, mask.to(DEVICE), weight, rate, seed).double().cpu()
+
+    # With scores of 1, dropout leaves 0 or 1/(1 − rate), which a softmax tells apart.
+    drawn = update(torch.full((rows, d), weight), torch.zeros(rows, d))
+    kept = drawn >= drawn.mean(1, keepdim=True)
+    assert rate == 0 or abs(kept[mask].double().mean() - (1 - rate)) < 0.1
+    factor = kept / (1 - rate)
+
+    inputs = [torch.randn(rows, d, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    expected = ((inputs[0] + inputs[1]) / weight * factor).softmax(-1) * mask[:, None]
+    actual = update(*inputs)
+    assert_close([actual], [expected])
+    assert_close(gradients([actual], inputs), gradients([expected], inputs))
 
 
 @pytest.mark.parametrize(
