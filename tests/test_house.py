@@ -23,6 +23,7 @@ TOP_DOWN = [
     "input_checks",
     "energy",
     "posterior",
+    "packing",
     "potentials",
     "reference",
     "evidence",

@@ -10,6 +10,7 @@ from probformer.errors import InputError, require_kind, require_whole
 from probformer.evidence import Evidence
 from probformer.inference import mean_field
 from probformer.input_checks import check_words
+from probformer.packing import Packing
 from probformer.posterior import Posterior
 from probformer.potentials import Potentials, WordPotential, as_potentials, build_potentials
 
@@ -69,7 +70,9 @@ class Encoder(nn.Module):
         trace: bool = False,
         evidence: Evidence | None = None,
         generator: torch.Generator | None = None,
+        packing: Packing | None = None,
     ) -> Posterior:
+        """With `packing`, words and mask are one row of sentences laid end to end."""
         check_words(words, mask, self.word_scores.num_embeddings)
         return mean_field(
             self.word_scores(words),
@@ -80,6 +83,7 @@ class Encoder(nn.Module):
             generator=generator,
             evidence=evidence,
             trace=trace,
+            packing=packing,
         )
 
     def representation(self, posterior: Posterior) -> Tensor:

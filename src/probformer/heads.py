@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from probformer.baselines import Transformer
 from probformer.encoder import Encoder
+from probformer.errors import require
+from probformer.packing import Packing
 from probformer.posterior import Posterior
 
 
@@ -22,16 +24,21 @@ class Model(nn.Module):
         self.head = head
 
     def forward(
-        self, words: Tensor, mask: Tensor, attention: bool = False
+        self,
+        words: Tensor,
+        mask: Tensor,
+        attention: bool = False,
+        packing: Packing | None = None,
     ) -> tuple[Tensor, Posterior]:
         """What the head reads, and the posterior it comes from.
 
         Without `attention` a transformer may leave its weights out, which is faster.
         """
         if isinstance(self.encoder, Transformer):
+            require(packing is None, "packing is for probabilistic transformers")
             posterior = self.encoder(words, mask, attention=attention)
         else:
-            posterior = self.encoder(words, mask)
+            posterior = self.encoder(words, mask, packing=packing)
         return self.encoder.representation(posterior), posterior
 
 

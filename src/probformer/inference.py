@@ -15,9 +15,10 @@ from torch import Tensor
 
 from probformer.config import Inference
 from probformer.energy import free_energy
-from probformer.errors import require_kind
+from probformer.errors import require, require_kind
 from probformer.evidence import Evidence
 from probformer.input_checks import check_inputs
+from probformer.packing import Packing, check_packing
 from probformer.posterior import Posterior
 from probformer.potentials import Potentials, WordPotential, as_potentials
 from probformer.variables import (
@@ -38,12 +39,23 @@ def mean_field(
     generator: torch.Generator | None = None,
     evidence: Evidence | None = None,
     trace: bool = False,
+    packing: Packing | None = None,
 ) -> Posterior:
     """The approximate posterior over labels and heads, given words.
 
     unary (B, n, d) holds the words' scores S; mask (B, n) is true where there is a word.
     Dropout draws from `generator`, which compiled code cannot, or from PyTorch's own stream.
+    With `packing` the sentences lie end to end in one row: B is 1. Labels come back so, heads
+    sentence by sentence, (S, h, longest, longest).
     """
+    if packing is not None:
+        message = "packing does not go with a root, evidence or a trace"
+        rooted = isinstance(potentials, Potentials) and potentials.root is not None
+        require(not (rooted or trace or evidence is not None), message)
+        check_packing(packing, mask)
+        padded = packing.sentences(unary), packing.mask()
+        posterior = mean_field(*padded, potentials, inference, dropout, generator)
+        return _packed(posterior, packing, mask.shape[1])
     inference = Inference() if inference is None else inference
     evidence = Evidence() if evidence is None else evidence
     require_kind("inference", inference, Inference)
@@ -130,6 +142,16 @@ def _posterior(
         root_marginals=root[0].marginals if root else None,
         global_marginals=on_globals[0] if on_globals else None,
         trace=trace,
+    )
+
+
+def _packed(posterior: Posterior, packing: Packing, places: int) -> Posterior:
+    """Labels as words lie in the row; heads stay sentence by sentence."""
+    assert posterior.z_marginals is not None
+    return replace(
+        posterior,
+        z_scores=packing.row(posterior.z_scores, places),
+        z_marginals=packing.row(posterior.z_marginals, places),
     )
 
 
