@@ -37,7 +37,7 @@ def figures(task, *batches):
     for head, batch in batches:
         model = SimpleNamespace(head=head)
         for name, value in task.count(model, torch.zeros(*batch.words.shape, 1), batch).items():
-            total[name] += value
+            total[name] += float(value)
     return task.metrics(total)
 
 

@@ -26,7 +26,8 @@ class Packing:
 
     def sentences(self, row: Tensor) -> Tensor:
         """(1, R, …) -> (S, longest, …): a padded batch, with anything on padding."""
-        return row[0, self._cells().clamp(max=row.shape[1] - 1)]
+        cells = self._cells().clamp(max=row.shape[1] - 1)
+        return row[0].index_select(0, cells.flatten()).unflatten(0, cells.shape)
 
     def mask(self) -> Tensor:
         """(S, longest): true where there is a word."""
@@ -38,7 +39,8 @@ class Packing:
         flat = sentences.flatten(0, 1)
         origin = cells.new_full((places + 1,), len(flat))  # what no word takes, zeros take
         origin = origin.scatter(0, cells, torch.arange(len(flat), device=cells.device))
-        return torch.cat([flat, flat.new_zeros(1, *flat.shape[1:])])[origin[:places]].unsqueeze(0)
+        flat = torch.cat([flat, flat.new_zeros(1, *flat.shape[1:])])
+        return flat.index_select(0, origin[:places]).unsqueeze(0)
 
     def _cells(self) -> Tensor:
         columns = torch.arange(self.longest, device=self.starts.device)
