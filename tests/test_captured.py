@@ -7,6 +7,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
+from probformer.errors import InputError
 from probformer.training.captured import CapturedGradients, Gradients
 from probformer.training.report import Reporter
 from probformer.training.start import prepare
@@ -32,6 +33,7 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
         run._settle()
         runs.append(run)
     captured, eager = runs
+    assert captured.plan.packed == (encoder is PT and task != "classification")
     assert isinstance(captured.gradients, CapturedGradients)
     assert captured.gradients.graphs
     assert captured.progress.loss == pytest.approx(eager.progress.loss, rel=1e-4)
@@ -71,3 +73,26 @@ def test_dropout_is_a_function_of_seed_and_step(tmp_path: Path):
     assert graph[1] == pytest.approx(graph[2], rel=1e-5)
     assert abs(graph[0] - graph[1]) > 1e-4
     assert abs(graph[2] - graph[3]) > 1e-4
+
+
+@pytest.mark.gpu
+@needs_cuda
+def test_what_is_not_finite_is_refused_by_the_device(tmp_path: Path):
+    run = prepare(settings(size=200), tmp_path, Path("."), Reporter(), Accelerator())
+
+    def update():
+        run._update(np.arange(16))
+        run.progress.step += 1
+        run.progress.batch += 1
+
+    for _ in range(5):
+        update()
+    assert run.updates.graph is not None
+    run.model.head.bias.data.fill_(float("nan"))
+    before = {name: p.detach().clone() for name, p in run.model.named_parameters()}
+    for _ in range(3):
+        update()
+    with pytest.raises(InputError, match="the loss is nan in epoch 1, batch 6"):
+        run._settle()
+    for name, parameter in run.model.named_parameters():
+        torch.testing.assert_close(parameter, before[name], rtol=0, atol=0, equal_nan=True)

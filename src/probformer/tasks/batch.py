@@ -155,7 +155,9 @@ def mean_weights(asked: NDArray[np.bool_], groups: Ints) -> NDArray[np.float64]:
 
 
 def _extended(values: NDArray[Any], size: int, fill: float) -> NDArray[Any]:
-    return np.pad(values, (0, size - len(values)), constant_values=fill)
+    longer = np.full(size, fill, dtype=values.dtype)
+    longer[: len(values)] = values
+    return longer
 
 
 def _packing(layout: Layout) -> Packing | None:
