@@ -115,7 +115,6 @@ def stages(run: Training) -> tuple[float, float, float]:
     batches = training_batches(split.lengths, training.batch, 1, 0, training.by_length)[:PROFILED]
     times = np.zeros(3)
     for indices in batches:
-        run.optimizer.zero_grad(set_to_none=False)
         synchronise(device)
         moments = [time.perf_counter()]
         batch = run._batch_of(indices)

@@ -8,7 +8,7 @@ import torch
 
 from probformer.data.layout import packed, padded
 from probformer.errors import InputError
-from probformer.tasks.batch import mean_weights
+from probformer.tasks.batch import Plan, mean_weights
 from probformer.training.updates import DeviceUpdates, Updates
 from runs import PT, TRANSFORMER, ready, settings
 
@@ -91,6 +91,20 @@ def test_layouts():
         spans = packed(np.array([longest])).spans
         assert spans is not None
         assert spans.longest == bound
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_batch_travels_in_one_piece(task, tmp_path):
+    training = ready(settings(task), tmp_path)
+    for is_packed in (False, True):
+        training.plan = Plan(chunk=2, packed=is_packed, rounded=is_packed, lowest_head=0)
+        batch = training._batch_of(np.arange(5))
+        again = batch.reading(batch.bytes())
+        assert again.shape() == batch.shape()
+        for a, b in zip(again._tensors(), batch._tensors(), strict=True):
+            assert a.dtype == b.dtype
+            assert torch.equal(a, b)
+        assert not torch.equal(batch.reading(batch.bytes() * 0).mask, batch.mask)
 
 
 def test_weights_are_means():

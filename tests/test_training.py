@@ -232,7 +232,7 @@ def test_encoded_splits_and_batches():
     rows = [{"words": [1, 2, 3]}, {"words": [4]}, {"words": [5, 6]}]
     split = EncodedSplit(rows)
     tokens = split.gather([2, 0])
-    assert tokens.fields["words"].tolist() == [5, 6, 1, 2, 3]
+    assert tokens["words"].tolist() == [5, 6, 1, 2, 3]
     assert tokens.positions.tolist() == [4, 5, 0, 1, 2]
     assert tokens.sentences.tolist() == [0, 0, 1, 1, 1]
     assert tokens.lengths.tolist() == [2, 3]

@@ -26,13 +26,17 @@ _FLUSH_AT = 1_000_000
 class Tokens:
     """The tokens of some sentences, one after the other."""
 
-    fields: dict[str, NDArray[np.int64]]
+    split: EncodedSplit
     lengths: NDArray[np.int64]
     """Of the sentences."""
     sentences: NDArray[np.int64]
     """Which of the sentences each token belongs to."""
     positions: NDArray[np.int64]
     """Where each token stands in the whole split."""
+
+    def __getitem__(self, name: str) -> NDArray[np.int64]:
+        """A field: one number a token."""
+        return self.split.fields[name][self.positions].astype(np.int64)
 
 
 class EncodedSplit:
@@ -69,8 +73,7 @@ class EncodedSplit:
         lengths = self.lengths[index]
         shift = self.offsets[index] - first_words(lengths)
         positions = np.arange(lengths.sum()) + np.repeat(shift, lengths)
-        fields = {name: values[positions].astype(np.int64) for name, values in self.fields.items()}
-        return Tokens(fields, lengths, np.repeat(np.arange(len(index)), lengths), positions)
+        return Tokens(self, lengths, np.repeat(np.arange(len(index)), lengths), positions)
 
 
 class _Column:
@@ -96,4 +99,4 @@ class _Column:
         self._flush()
         if self.file.tell() == 0:
             return np.zeros(1, dtype=np.int32)
-        return np.memmap(self.file, dtype=np.int32, mode="r")
+        return np.asarray(np.memmap(self.file, dtype=np.int32, mode="r"))  # quicker to index

@@ -60,14 +60,14 @@ class Batch:
     """(B, n) bool."""
     targets: dict[str, Tensor]
     """What the task asks, by name: (B, n), (B,) or one a cell of `asked`; `IGNORE` for nothing."""
-    heads: Tensor
-    """(B, n) long: gold heads, `NO_HEAD` for the root, `UNKNOWN_HEAD` where the data has none."""
-    weights: dict[str, Tensor] = field(default_factory=dict)
-    """In training: what each target counts in the loss, and each gold head."""
-    asked: Tensor | None = None
+    weights: dict[str, Tensor]
+    """What each target counts in the loss, and each gold head."""
+    asked: Tensor | None
     """Where only few words are asked for: their cells, counted row by row."""
-    packing: Packing | None = None
-    chunks: int = 1
+    heads: Tensor | None
+    """(B, n) long, if asked for: `NO_HEAD` for the root, `UNKNOWN_HEAD` where the data has none."""
+    packing: Packing | None
+    chunks: int
 
     def to(self, device: torch.device) -> Batch:
         """On a GPU, without waiting for what it is doing."""
@@ -83,22 +83,34 @@ class Batch:
             change(self.words),
             change(self.mask),
             {name: change(target) for name, target in self.targets.items()},
-            change(self.heads),
             {name: change(weight) for name, weight in self.weights.items()},
             None if self.asked is None else change(self.asked),
+            None if self.heads is None else change(self.heads),
             packing,
             self.chunks,
         )
 
-    def tensors(self) -> list[Tensor]:
-        found: list[Tensor] = []
-        self.map(lambda tensor: (found.append(tensor), tensor)[1])
-        return found
-
     def shape(self) -> tuple[Any, ...]:
         """Batches of the same shape can share a CUDA graph."""
         longest = None if self.packing is None else self.packing.longest
-        return self.chunks, longest, *(tuple(tensor.shape) for tensor in self.tensors())
+        return self.chunks, longest, *(tuple(tensor.shape) for tensor in self._tensors())
+
+    def bytes(self) -> Tensor:
+        """All of it in one piece, which is quicker to copy."""
+        return torch.cat([tensor.flatten().view(torch.uint8) for tensor in self._tensors()])
+
+    def reading(self, piece: Tensor) -> Batch:
+        """A batch of the same shape, whose tensors are parts of a piece as `bytes` makes it."""
+        tensors = self._tensors()
+        parts = piece.split([tensor.nbytes for tensor in tensors])
+        part_of = dict(zip(map(id, tensors), parts, strict=True))
+        return self.map(lambda x: part_of[id(x)].view(x.dtype).view(x.shape))
+
+    def _tensors(self) -> list[Tensor]:
+        """The largest types first, so that one after the other all of them are aligned."""
+        found: list[Tensor] = []
+        self.map(lambda tensor: found.append(tensor) or tensor)
+        return sorted(found, key=lambda tensor: -tensor.element_size())
 
 
 @dataclass(frozen=True)
@@ -115,11 +127,10 @@ class Question:
 
 
 def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
-    layout, heads = plan.layout(tokens.lengths), tokens.fields["heads"]
-    count = len(tokens.lengths)
+    layout, count = plan.layout(tokens.lengths), len(tokens.lengths)
     chunk_of = np.arange(count) // (plan.chunk or count)
     share = 1 / np.bincount(chunk_of)[chunk_of]  # of a sentence in the mean of its chunk
-    targets, weights, asked = {}, {}, None
+    targets, weights, asked, heads = {}, {}, None, None
     for name, target in question.of_words.items():
         targets[name] = layout.place(target, IGNORE)
         means = mean_weights(target != IGNORE, tokens.sentences) * share[tokens.sentences]
@@ -134,15 +145,16 @@ def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
     for name, target in question.of_sentences.items():
         targets[name], weights[name] = target, share
     if plan.lowest_head is not None:
-        means = mean_weights(heads >= plan.lowest_head, chunk_of[tokens.sentences])
-        weights["heads"] = layout.place(means, 0)
+        gold = tokens["heads"]
+        means = mean_weights(gold >= plan.lowest_head, chunk_of[tokens.sentences])
+        heads, weights["heads"] = layout.place(gold, UNKNOWN_HEAD), layout.place(means, 0)
     return Batch(
         torch.from_numpy(layout.place(question.words, 0)),
-        torch.from_numpy(layout.place(np.ones(len(heads), np.bool_), False)),
+        torch.from_numpy(layout.place(np.ones(len(question.words), np.bool_), False)),
         {name: torch.from_numpy(target) for name, target in targets.items()},
-        torch.from_numpy(layout.place(heads, UNKNOWN_HEAD)),
         {name: torch.from_numpy(weight.astype(np.float32)) for name, weight in weights.items()},
         None if asked is None else torch.from_numpy(asked),
+        None if heads is None else torch.from_numpy(heads),
         _packing(layout),
         chunks=int(chunk_of[-1]) + 1,
     )

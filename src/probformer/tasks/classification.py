@@ -62,8 +62,8 @@ class Classification(Task):
         return {"label": [self.labels.number(_label_of(sentence))] * len(word_of)}
 
     def question(self, tokens: Tokens) -> Question:
-        labels = tokens.fields["label"][first_words(tokens.lengths)]
-        return Question(tokens.fields["words"], of_sentences={"label": labels})
+        labels = tokens["label"][first_words(tokens.lengths)]
+        return Question(tokens["words"], of_sentences={"label": labels})
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
         return weighted_loss(model.head(read), batch, "label")

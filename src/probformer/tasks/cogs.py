@@ -131,9 +131,9 @@ class Cogs(Task):
         return [*super().warnings(), *chain.from_iterable(unseen)]
 
     def question(self, tokens: Tokens) -> Question:
-        targets = {kind: tokens.fields[kind] for kind in KINDS}
-        cases = tokens.fields["case"][first_words(tokens.lengths)]
-        return Question(tokens.fields["words"], of_words=targets, of_sentences={"case": cases})
+        targets = {kind: tokens[kind] for kind in KINDS}
+        cases = tokens["case"][first_words(tokens.lengths)]
+        return Question(tokens["words"], of_words=targets, of_sentences={"case": cases})
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
         """The losses of the five kinds of tags, added up."""

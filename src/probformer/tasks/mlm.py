@@ -86,10 +86,10 @@ class MaskedLM(Task):
         return build_batch(tokens, self._masked(tokens, draws < self.rate), plan)
 
     def question(self, tokens: Tokens) -> Question:
-        return self._masked(tokens, tokens.fields["masked"] == 1)
+        return self._masked(tokens, tokens["masked"] == 1)
 
     def _masked(self, tokens: Tokens, chosen: NDArray[np.bool_]) -> Question:
-        words = tokens.fields["words"]
+        words = tokens["words"]
         chosen = chosen & (words != self.vocabulary.unk) & (words != self.vocabulary.mask)
         inputs = np.where(chosen, self.vocabulary.mask, words)
         return Question(inputs, of_some_words={"word": np.where(chosen, words, IGNORE)})

@@ -119,8 +119,8 @@ class Task(ABC):
 
     def question(self, tokens: Tokens) -> Question:
         """The fields of `fields_of` are asked for, as they are."""
-        targets = {k: v for k, v in tokens.fields.items() if k not in ("words", "heads")}
-        return Question(tokens.fields["words"], of_words=targets)
+        names = [name for name in tokens.split.fields if name not in ("words", "heads")]
+        return Question(tokens["words"], of_words={name: tokens[name] for name in names})
 
     # What a model is worth; `read` is what its head reads of a batch.
 
@@ -174,6 +174,7 @@ def weighted_loss(logits: Tensor, batch: Batch, name: str) -> Tensor:
 def gold_head_loss(posterior: Posterior, batch: Batch, channel: int) -> Tensor:
     """−log P(gold head), on average over a chunk's words whose gold head is a value of H."""
     assert posterior.head_marginals is not None
+    assert batch.heads is not None
     heads = batch.heads
     p = posterior.head_marginals[:, channel].gather(2, heads.clamp(min=0).unsqueeze(-1)).squeeze(-1)
     if posterior.root_head_marginals is not None:

@@ -56,14 +56,15 @@ class CapturedGradients(Gradients):
         if shape not in self.graphs:
             if self.seen[shape] < _REPEATS:
                 return super().add(batch)
-            self.graphs[shape] = self._capture(batch.to(self.device))
+            self.graphs[shape] = self._capture(batch)
         graph = self.graphs[shape]
-        for static, given in zip(graph.inputs, batch.tensors(), strict=True):
-            static.copy_(given.pin_memory(), non_blocking=True)
+        graph.input.copy_(batch.bytes().pin_memory(), non_blocking=True)
         graph.graph.replay()
         return graph.loss
 
-    def _capture(self, batch: Batch) -> _Graph:
+    def _capture(self, example: Batch) -> _Graph:
+        piece = example.bytes().to(self.device)
+        batch = example.reading(piece)
         kept = [p.grad.clone() for p in self.parameters if p.grad is not None]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -79,13 +80,13 @@ class CapturedGradients(Gradients):
             loss = self.loss_of(batch)
             loss.backward()
         self.memory = self.memory or graph.pool()
-        return _Graph(graph, batch.tensors(), loss.detach())
+        return _Graph(graph, piece, loss.detach())
 
 
 @dataclass(frozen=True)
 class _Graph:
     graph: torch.cuda.CUDAGraph
-    inputs: list[Tensor]
-    """What it reads."""
+    input: Tensor
+    """What it reads: a batch in one piece."""
     loss: Tensor
     """What it writes, beside gradients."""

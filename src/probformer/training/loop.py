@@ -165,14 +165,15 @@ class Training:
     def _update(self, indices: Indices) -> None:
         """Chunks of a batch each give a gradient; their sum is clipped and given to Adam."""
         self.model.train()
-        self.optimizer.zero_grad(set_to_none=False)
         size = self.training.chunk or self.training.batch
         chunks = [indices[start : start + size] for start in range(0, len(indices), size)]
         numbers = range(self.accelerator.process_index, len(chunks), self.accelerator.num_processes)
         loss = torch.zeros((), device=self.accelerator.device)
         for together in self._passes(chunks, numbers):
             place = self.progress.step, together[0]
-            torch.manual_seed(derive_seed(self.settings.seed, Purpose.DROPOUT, *place))
+            # Of its own device alone: a seed for all devices takes long to set.
+            set_seed = torch.cuda.manual_seed if self.on_gpu else torch.manual_seed
+            set_seed(derive_seed(self.settings.seed, Purpose.DROPOUT, *place))
             batch = self._batch_of(np.concatenate([chunks[number] for number in together]))
             loss += self.gradients.add(batch)
         loss = self._add_up(loss)

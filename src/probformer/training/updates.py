@@ -26,12 +26,13 @@ class Updates:
         return adam(self.parameters, settings, settings.learning_rate)
 
     def apply(self, loss: Tensor, rate: float) -> None:
-        """One update with the parameters' gradients, of which `loss` is the loss."""
+        """One update with the parameters' gradients, which are zero afterwards, and their loss."""
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
         self._found.append((loss.item(), norm.item()))
         if all(map(math.isfinite, self._found[-1])):
             self.optimizer.param_groups[0]["lr"] = rate
             self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=False)
 
     def read(self) -> list[tuple[float, float]]:
         """The loss and the gradient's norm of each update since the last call."""
@@ -84,6 +85,7 @@ class DeviceUpdates(Updates):
         self.slot += 1
         self.refused.copy_(torch.maximum(self.refused, (~found.isfinite()).any().float()))
         self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=False)
 
     def read(self) -> list[tuple[float, float]]:
         found = [(loss, norm) for loss, norm in self.results[: self.made].tolist()]
