@@ -119,10 +119,10 @@ def stages(run: Training) -> tuple[float, float, float]:
         moments = [time.perf_counter()]
         batch = run._batch_of(indices)
         moments.append(time.perf_counter())
-        loss = run.gradients.add(batch)
+        run.gradients.add(batch)
         synchronise(device)
         moments.append(time.perf_counter())
-        run.updates.apply(loss, training.learning_rate)
+        run.updates.apply(training.learning_rate)
         run.updates.read()
         moments.append(time.perf_counter())
         times += np.diff(moments)

@@ -160,7 +160,8 @@ def as_on_a_gpu(training):
     """All that a GPU does but the graphs."""
     training.on_gpu = True
     training.plan = training._plan()
-    training.updates = DeviceUpdates([*training.model.parameters()], training.training)
+    parameters = [*training.model.parameters()]
+    training.updates = DeviceUpdates(parameters, training.loss, training.training)
     training.optimizer = training.updates.optimizer
     return training
 
@@ -186,39 +187,38 @@ def test_an_epoch_as_on_a_gpu_is_an_epoch(tmp_path):
 @pytest.mark.parametrize("kind", [Updates, DeviceUpdates])
 @pytest.mark.parametrize("bad", ["loss", "gradient"])
 def test_what_is_not_finite_changes_nothing_and_is_found_in_its_place(kind, bad):
-    torch.manual_seed(0)
-    parameter = torch.nn.Parameter(torch.randn(3))
+    parameter, loss = torch.nn.Parameter(torch.randn(3)), torch.tensor(2.0)
     parameter.grad = torch.ones(3)
-    updates = kind([parameter], settings(clip=1.0).training)
-    updates.apply(torch.tensor(2.0), 1e-2)
+    updates = kind([parameter], loss, settings(clip=1.0).training)
+    updates.apply(1e-2)
+    assert loss == 0
+    assert parameter.grad.eq(0).all()
     before = parameter.detach().clone()
-    if bad == "gradient":
-        parameter.grad[1] = torch.inf
-    updates.apply(torch.tensor(torch.nan if bad == "loss" else 1.0), 1e-2)
+    (loss if bad == "loss" else parameter.grad).fill_(torch.nan)
+    updates.apply(1e-2)
     assert torch.equal(parameter, before)
     found = updates.read()
     assert found[0] == (2.0, pytest.approx(3**0.5))
-    assert not np.isfinite(found[1]).all()
+    assert np.isnan(found[1]).tolist() == [bad == "loss", bad == "gradient"]
     assert updates.read() == []
     if kind is DeviceUpdates:  # and nothing is changed after it
-        parameter.grad = torch.ones(3)
-        updates.apply(torch.tensor(1.0), 1e-2)
+        parameter.grad.fill_(1.0)
+        updates.apply(1e-2)
         assert torch.equal(parameter, before)
         assert updates.optimizer.state[parameter]["step"] == 1
 
 
 def test_updates_are_the_same_on_a_device():
-    torch.manual_seed(0)
     results = []
     for kind in (Updates, DeviceUpdates):
         torch.manual_seed(1)
-        parameter = torch.nn.Parameter(torch.randn(5))
-        updates = kind([parameter], settings(clip=0.5, weight_decay=0.1).training)
+        parameter, loss = torch.nn.Parameter(torch.randn(5)), torch.zeros(())
+        parameter.grad = torch.zeros(5)
+        updates = kind([parameter], loss, settings(clip=0.5, weight_decay=0.1).training)
         for step in range(4):
-            parameter.grad = torch.randn(5)
-            updates.apply(parameter.grad.sum(), 0.1 / (step + 1))
-            if len(results) == 0:
-                updates.read()
+            parameter.grad += torch.randn(5)
+            updates.apply(0.1 / (step + 1))
+        assert len(updates.read()) == 4
         results.append(parameter.detach())
     torch.testing.assert_close(*results)
 

@@ -22,17 +22,19 @@ _REPEATS = 3
 
 
 class Gradients:
-    """Adds the gradient of a batch's loss to the parameters' own."""
+    """Adds the gradient of a batch's loss to the parameters' own, and the loss to a total."""
 
-    def __init__(self, loss_of: Callable[[Batch], Tensor], device: torch.device) -> None:
+    def __init__(self, loss_of: Callable[[Batch], Tensor], total: Tensor) -> None:
         self.loss_of = loss_of
-        self.device = device
+        self.total = total
 
-    def add(self, batch: Batch) -> Tensor:
-        """Returns the loss, which stays as it is until the next call."""
-        loss = self.loss_of(batch.to(self.device))
+    def add(self, batch: Batch) -> None:
+        self._add(batch.to(self.total.device))
+
+    def _add(self, batch: Batch) -> None:
+        loss = self.loss_of(batch)
         loss.backward()
-        return loss.detach()
+        self.total += loss.detach()
 
 
 class CapturedGradients(Gradients):
@@ -41,29 +43,29 @@ class CapturedGradients(Gradients):
     def __init__(
         self,
         loss_of: Callable[[Batch], Tensor],
-        device: torch.device,
+        total: Tensor,
         parameters: Sequence[nn.Parameter],
     ) -> None:
-        super().__init__(loss_of, device)
+        super().__init__(loss_of, total)
         self.parameters = parameters
         self.seen: Counter[tuple[Any, ...]] = Counter()
         self.graphs: dict[tuple[Any, ...], _Graph] = {}
         self.memory: Any = None
 
-    def add(self, batch: Batch) -> Tensor:
+    def add(self, batch: Batch) -> None:
         shape = batch.shape()
         self.seen[shape] += 1
         if shape not in self.graphs:
             if self.seen[shape] < _REPEATS:
-                return super().add(batch)
+                super().add(batch)
+                return
             self.graphs[shape] = self._capture(batch)
         graph = self.graphs[shape]
         graph.input.copy_(batch.bytes().pin_memory(), non_blocking=True)
         graph.graph.replay()
-        return graph.loss
 
     def _capture(self, example: Batch) -> _Graph:
-        piece = example.bytes().to(self.device)
+        piece = example.bytes().to(self.total.device)
         batch = example.reading(piece)
         kept = [p.grad.clone() for p in self.parameters if p.grad is not None]
         stream = torch.cuda.Stream()
@@ -77,10 +79,9 @@ class CapturedGradients(Gradients):
             parameter.grad.copy_(gradient)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.memory):
-            loss = self.loss_of(batch)
-            loss.backward()
+            self._add(batch)
         self.memory = self.memory or graph.pool()
-        return _Graph(graph, piece, loss.detach())
+        return _Graph(graph, piece)
 
 
 @dataclass(frozen=True)
@@ -88,5 +89,3 @@ class _Graph:
     graph: torch.cuda.CUDAGraph
     input: Tensor
     """What it reads: a batch in one piece."""
-    loss: Tensor
-    """What it writes, beside gradients."""

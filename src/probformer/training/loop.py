@@ -79,8 +79,10 @@ class Training:
         for parameter in self.model.parameters():  # a process may have no chunk of a batch
             parameter.grad = torch.zeros_like(parameter)
         self.on_gpu = self.accelerator.device.type == "cuda"
-        parameters = [*self.model.parameters()]
-        self.updates = (DeviceUpdates if self.on_gpu else Updates)(parameters, self.training)
+        self.loss = torch.zeros((), device=self.accelerator.device)
+        """Of the update to be made, summed over its chunks like the gradients."""
+        parameters, kind = [*self.model.parameters()], DeviceUpdates if self.on_gpu else Updates
+        self.updates = kind(parameters, self.loss, self.training)
         self.optimizer = self.updates.optimizer
         self.gradients = self._build_gradients()
         self.plan = self._plan()
@@ -95,10 +97,9 @@ class Training:
     def _build_gradients(self) -> Gradients:
         encoder = self.settings.encoder
         waits = isinstance(encoder, EncoderSettings) and encoder.inference.tolerance is not None
-        device = self.accelerator.device
         if not self.on_gpu or waits:
-            return Gradients(self.batch_loss, device)
-        return CapturedGradients(self.batch_loss, device, [*self.model.parameters()])
+            return Gradients(self.batch_loss, self.loss)
+        return CapturedGradients(self.batch_loss, self.loss, [*self.model.parameters()])
 
     def _plan(self) -> Plan:
         """On a GPU shapes repeat, and sentences lie end to end where the model allows."""
@@ -146,6 +147,7 @@ class Training:
             self.settings.seed,
             self.training.by_length,
         )
+        self.model.train()
         begin = time.monotonic() - progress.seconds
         while progress.batch < len(batches):
             self._update(batches[progress.batch])
@@ -164,20 +166,18 @@ class Training:
 
     def _update(self, indices: Indices) -> None:
         """Chunks of a batch each give a gradient; their sum is clipped and given to Adam."""
-        self.model.train()
         size = self.training.chunk or self.training.batch
         chunks = [indices[start : start + size] for start in range(0, len(indices), size)]
         numbers = range(self.accelerator.process_index, len(chunks), self.accelerator.num_processes)
-        loss = torch.zeros((), device=self.accelerator.device)
         for together in self._passes(chunks, numbers):
             place = self.progress.step, together[0]
             # Of its own device alone: a seed for all devices takes long to set.
             set_seed = torch.cuda.manual_seed if self.on_gpu else torch.manual_seed
             set_seed(derive_seed(self.settings.seed, Purpose.DROPOUT, *place))
             batch = self._batch_of(np.concatenate([chunks[number] for number in together]))
-            loss += self.gradients.add(batch)
-        loss = self._add_up(loss)
-        self.updates.apply(loss, self.schedule.rate(self.progress.step))
+            self.gradients.add(batch)
+        self._add_up()
+        self.updates.apply(self.schedule.rate(self.progress.step))
         self.progress.chunks += len(chunks)
         self._places.append(f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}")
         if len(self._places) == self.updates.unread:
@@ -235,16 +235,15 @@ class Training:
             loss = loss + weight * gold_head_loss(posterior, batch, channel)
         return loss
 
-    def _add_up(self, loss: Tensor) -> Tensor:
+    def _add_up(self) -> None:
         """The loss and the parameters' gradients, over all processes."""
         if self.accelerator.num_processes == 1:
-            return loss
-        parts = [loss, *(p.grad for p in self.model.parameters() if p.grad is not None)]
+            return
+        parts = [self.loss, *(p.grad for p in self.model.parameters() if p.grad is not None)]
         flat = torch.cat([part.flatten() for part in parts])
         summed = sum_over_processes(self.accelerator, flat).split([p.numel() for p in parts])
         for part, sum_ in zip(parts, summed, strict=True):
             part.copy_(sum_.view_as(part))
-        return loss
 
     def _judge(self) -> None:
         """Dev metrics after an epoch: schedule, best weights, a line, a checkpoint."""

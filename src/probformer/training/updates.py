@@ -12,27 +12,35 @@ from probformer.config import TrainingSettings
 
 
 class Updates:
-    """Looks at each update before it is made; what a CPU does."""
+    """Looks at each update before it is made; what a CPU does.
+
+    Parameters' gradients and their loss have been added up before, and are zero after an update.
+    """
 
     unread = 1
     """So many updates may be made before `read` must be called."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter], settings: TrainingSettings) -> None:
-        self.parameters, self.clip = parameters, settings.clip
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], loss: Tensor, settings: TrainingSettings
+    ) -> None:
+        self.parameters, self.loss, self.clip = parameters, loss, settings.clip
         self.optimizer = self._adam(settings)
         self._found: list[tuple[float, float]] = []
 
     def _adam(self, settings: TrainingSettings) -> torch.optim.Adam:
         return adam(self.parameters, settings, settings.learning_rate)
 
-    def apply(self, loss: Tensor, rate: float) -> None:
-        """One update with the parameters' gradients, which are zero afterwards, and their loss."""
+    def apply(self, rate: float) -> None:
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
-        self._found.append((loss.item(), norm.item()))
+        self._found.append((self.loss.item(), norm.item()))
         if all(map(math.isfinite, self._found[-1])):
             self.optimizer.param_groups[0]["lr"] = rate
             self.optimizer.step()
+        self._clear()
+
+    def _clear(self) -> None:
         self.optimizer.zero_grad(set_to_none=False)
+        self.loss.zero_()
 
     def read(self) -> list[tuple[float, float]]:
         """The loss and the gradient's norm of each update since the last call."""
@@ -48,10 +56,11 @@ class DeviceUpdates(Updates):
 
     unread = 50
 
-    def __init__(self, parameters: Sequence[nn.Parameter], settings: TrainingSettings) -> None:
-        super().__init__(parameters, settings)
-        device = parameters[0].device
-        self.loss = torch.zeros((), device=device)
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], loss: Tensor, settings: TrainingSettings
+    ) -> None:
+        super().__init__(parameters, loss, settings)
+        device = loss.device
         self.refused = torch.zeros((), device=device)
         self.optimizer.found_inf = self.refused  # type: ignore[attr-defined]  fused Adam's own
         self.results = torch.zeros(self.unread, 2, device=device)
@@ -60,13 +69,12 @@ class DeviceUpdates(Updates):
         self.graph: torch.cuda.CUDAGraph | None = None
 
     def _adam(self, settings: TrainingSettings) -> torch.optim.Adam:
-        self.rate = torch.tensor(settings.learning_rate, device=self.parameters[0].device)
+        self.rate = torch.tensor(settings.learning_rate, device=self.loss.device)
         on_gpu = self.rate.is_cuda
         return adam(self.parameters, settings, self.rate, fused=True, capturable=on_gpu)
 
-    def apply(self, loss: Tensor, rate: float) -> None:
+    def apply(self, rate: float) -> None:
         assert self.made < self.unread, "what updates found has not been read"
-        self.loss.copy_(loss)
         self.rate.fill_(rate)
         if self.graph is not None:
             self.graph.replay()
@@ -85,7 +93,7 @@ class DeviceUpdates(Updates):
         self.slot += 1
         self.refused.copy_(torch.maximum(self.refused, (~found.isfinite()).any().float()))
         self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=False)
+        self._clear()
 
     def read(self) -> list[tuple[float, float]]:
         found = [(loss, norm) for loss, norm in self.results[: self.made].tolist()]
