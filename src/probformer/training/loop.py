@@ -91,8 +91,8 @@ class Training:
             self.training.schedule, self.training.learning_rate, batches * self.training.epochs
         )
         self._saved = time.monotonic()
-        self._places: list[str] = []
-        """Of the updates of which nobody knows yet what they found."""
+        self._unread: list[tuple[str, int]] = []
+        """Place and number of chunks of the updates of which nobody knows yet what they found."""
 
     def _build_gradients(self) -> Gradients:
         encoder = self.settings.encoder
@@ -178,9 +178,9 @@ class Training:
             self.gradients.add(batch)
         self._add_up()
         self.updates.apply(self.schedule.rate(self.progress.step))
-        self.progress.chunks += len(chunks)
-        self._places.append(f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}")
-        if len(self._places) == self.updates.unread:
+        at = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"
+        self._unread.append((at, len(chunks)))
+        if len(self._unread) == self.updates.unread:
             self._settle()
 
     def _passes(self, chunks: Sequence[Indices], numbers: Iterable[int]) -> list[list[int]]:
@@ -198,13 +198,14 @@ class Training:
 
     def _settle(self) -> None:
         """Wait for what the updates so far found."""
-        places, self._places = self._places, []
-        for place, (loss, norm) in zip(places, self.updates.read(), strict=True):
+        made, self._unread = self._unread, []
+        for (place, chunks), (loss, norm) in zip(made, self.updates.read(), strict=True):
             for name, value in (("loss", loss), ("gradient's norm", norm)):
                 if not math.isfinite(value):
                     advice = "a lower training.learning_rate may help; the last checkpoint is kept"
                     raise InputError(f"the {name} is {value} in {place}: {advice}")
             self.progress.loss += loss
+            self.progress.chunks += chunks
 
     def _must_stop(self) -> bool:
         """Several processes agree about it, as often as all of them wait anyway."""
