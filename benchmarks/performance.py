@@ -125,10 +125,12 @@ def measure_cases(plan: Plan, device: torch.device, repeats: int) -> Iterator[di
     for case in plan.cases:
         shape = Shape(case.batch, case.length, 0.15, device, case.sizes, plan.bf16)
         for training in (True, False):
-            runs: list[tuple[str, Mode]] = [(PRODUCTS, plan.modes[-1])] * ("UV" in case.models)
-            runs += [(name, mode) for name in case.models for mode in plan.modes]
+            runs: list[tuple[str, Mode]] = []
+            if "UV" in case.models:
+                runs.append((PRODUCTS, plan.modes[-1]))
+            runs.extend((name, mode) for name in case.models for mode in plan.modes)
             if case.compiled and training:
-                runs += [(name, "compiled") for name in TRANSFORMERS]
+                runs.extend((name, "compiled") for name in TRANSFORMERS)
             times = measured(runs, shape, training, repeats)
             for (name, mode), (milliseconds, ratio) in times.items():
                 yield {

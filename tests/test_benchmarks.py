@@ -8,7 +8,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import candidates
+import epoch
 import performance
+from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 
 
 @pytest.mark.parametrize("name", ["UV", "Full"])
@@ -48,3 +50,28 @@ def test_the_page_has_a_table_a_shape_and_a_plot(tmp_path, monkeypatch):
     for name in ("UV", "Rotary", "Transformer", "necessary products of UV"):
         assert f"| {name} | eager | " in page
     assert "<svg" in (tmp_path / "performance/cpu-growth.svg").read_text(encoding="utf-8")
+
+
+def test_an_epoch_is_timed_for_each_model(monkeypatch, capsys):
+    tiny = {
+        "UV": EncoderSettings(labels=8, channels=2, potential=UVSettings(rank=2)),
+        "Transformer": TransformerSettings(width=8, layers=1, heads=2, feed_forward=8),
+    }
+    monkeypatch.setattr(epoch, "encoders", lambda: tiny)
+    line = ["epoch.py", "--sentences", "70", "--device", "cpu", "--profile"]
+    monkeypatch.setattr(sys, "argv", line)
+    epoch.main()
+    out = capsys.readouterr().out
+    assert "An epoch of 70 sentences in bf16" in out
+    rows = [line.split("|") for line in out.splitlines() if line.startswith(("| UV", "| Trans"))]
+    assert [row[1].strip() for row in rows] == ["UV", "Transformer"] * 2
+    assert rows[1][5].strip() == "1.00"  # the Transformer, as a ratio to itself
+    assert all(float(cell) > 0 for row in rows[2:] for cell in row[2:5])
+
+
+def test_made_up_sentences_are_as_long_as_those_of_the_treebank(tmp_path):
+    lines = epoch.made_up(tmp_path / "text", 5000).read_text().splitlines()
+    lengths = [len(line.split()) for line in lines]
+    assert len(lengths) == 5000
+    assert 20 < sum(lengths) / 5000 < 22
+    assert max(lengths) <= 82

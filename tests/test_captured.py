@@ -7,30 +7,13 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from probformer.tasks.labels import IGNORE
-from probformer.tasks.task import UNKNOWN_HEAD, Batch
-from probformer.training.captured import CapturedGradients, Gradients, padded
+from probformer.errors import InputError
+from probformer.training.captured import CapturedGradients, Gradients
 from probformer.training.report import Reporter
 from probformer.training.start import prepare
 from runs import PT, TRANSFORMER, settings
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-
-
-def test_more_padding_changes_nothing_else():
-    batch = Batch(
-        torch.ones(2, 3, dtype=torch.long),
-        torch.ones(2, 3, dtype=torch.bool),
-        {"tag": torch.ones(2, 3, dtype=torch.long), "label": torch.ones(2, dtype=torch.long)},
-        torch.zeros(2, 3, dtype=torch.long),
-    )
-    more = padded(batch, 5)
-    assert more.words.shape == more.mask.shape == more.heads.shape == (2, 5)
-    assert not more.mask[:, 3:].any()
-    assert more.targets["tag"][:, 3:].eq(IGNORE).all()
-    assert more.targets["label"].shape == (2,)
-    assert more.heads[:, 3:].eq(UNKNOWN_HEAD).all()
-    assert padded(batch, 3) is batch
 
 
 @pytest.mark.gpu
@@ -43,12 +26,14 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
         given = settings(task, encoder, size=200, chunk=4, penalty=0.0)
         run = prepare(given, tmp_path / name, Path("."), Reporter(), Accelerator())
         if name == "eager":
-            run.gradients = Gradients(run.chunk_loss)
+            run.gradients = Gradients(run.batch_loss, run.loss)
         for step in range(12):
             run._update(np.arange(16 * step, 16 * step + 16))
             run.progress.step += 1
+        run._settle()
         runs.append(run)
     captured, eager = runs
+    assert captured.plan.packed == (encoder is PT and task != "classification")
     assert isinstance(captured.gradients, CapturedGradients)
     assert captured.gradients.graphs
     assert captured.progress.loss == pytest.approx(eager.progress.loss, rel=1e-4)
@@ -78,10 +63,9 @@ def test_dropout_is_a_function_of_seed_and_step(tmp_path: Path):
         of_steps = []
         for step in (0, 0, 0, 1, 1, 2):  # the same sentences
             before, run.progress.step = run.progress.loss, step
-            for group in run.optimizer.param_groups:
-                group["lr"] = 0.0
             run.schedule.learning_rate = 0.0
             run._update(np.arange(16))
+            run._settle()
             of_steps.append(run.progress.loss - before)
         losses.append(of_steps)
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
@@ -89,3 +73,26 @@ def test_dropout_is_a_function_of_seed_and_step(tmp_path: Path):
     assert graph[1] == pytest.approx(graph[2], rel=1e-5)
     assert abs(graph[0] - graph[1]) > 1e-4
     assert abs(graph[2] - graph[3]) > 1e-4
+
+
+@pytest.mark.gpu
+@needs_cuda
+def test_what_is_not_finite_is_refused_by_the_device(tmp_path: Path):
+    run = prepare(settings(size=200), tmp_path, Path("."), Reporter(), Accelerator())
+
+    def update():
+        run._update(np.arange(16))
+        run.progress.step += 1
+        run.progress.batch += 1
+
+    for _ in range(5):
+        update()
+    assert run.updates.graph is not None
+    run.model.head.bias.data.fill_(float("nan"))
+    before = {name: p.detach().clone() for name, p in run.model.named_parameters()}
+    for _ in range(3):
+        update()
+    with pytest.raises(InputError, match="the loss is nan in epoch 1, batch 6"):
+        run._settle()
+    for name, parameter in run.model.named_parameters():
+        torch.testing.assert_close(parameter, before[name], rtol=0, atol=0, equal_nan=True)

@@ -24,6 +24,7 @@ TOP_DOWN = [
     "input_checks",
     "energy",
     "posterior",
+    "packing",
     "potentials",
     "kernels",
     "reference",

@@ -5,6 +5,7 @@ import torch
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, fused, mean_field, reference
+from probformer.packing import Packing
 from probformer.potentials import UV, as_potentials
 from probformer.testing import reference_sentence
 
@@ -112,6 +113,27 @@ def test_wide_vectors_come_in_several_tiles():
     actual, actual_gradients = run(potentials, unary, mask, TWICE)
     assert_close(actual, expected)
     assert_close(actual_gradients, expected_gradients)
+
+
+@pytest.mark.parametrize("words", ["uv", "shared-uv", "rotary"])
+def test_packed_sentences(words):
+    """Of sizes that go to different blocks; one is missing, and the row has a tail."""
+    lengths = torch.tensor([5, 34, 0, 1])
+    potentials, (unary, mask) = build(words, "single-split"), random_batch(lengths.tolist())
+    unary = unary.requires_grad_()
+    expected = mean_field(unary, mask, potentials, TWICE, trace=True).z_scores[mask]
+    expected_gradients = gradients([expected], [unary, *potentials.parameters()])
+
+    starts = lengths.cumsum(0) - lengths
+    packing = Packing(starts.int().to(DEVICE), lengths.int().to(DEVICE), longest=48)
+    potentials = potentials.to(DEVICE, torch.float32)
+    scores = unary.detach().float().to(DEVICE).requires_grad_()
+    row = torch.nn.functional.pad(scores[mask.to(DEVICE)], (0, 0, 0, 60)).unsqueeze(0)
+    there = (torch.arange(100) < 40).unsqueeze(0).to(DEVICE)
+    posterior = mean_field(row, there, potentials, TWICE, attention=False, packing=packing)
+    actual = posterior.z_scores[0, :40]
+    assert_close([actual], [expected])
+    assert_close(gradients([actual], [scores, *potentials.parameters()]), expected_gradients)
 
 
 def test_holes_in_the_mask():

@@ -20,7 +20,7 @@ from probformer.config import (
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError
-from probformer.heads import Pointer
+from probformer.heads import Pointer, project
 from probformer.tasks import build_task
 from probformer.tasks.labels import IGNORE, Labels
 from probformer.tasks.task import sentence_losses
@@ -37,7 +37,7 @@ def figures(task, *batches):
     for head, batch in batches:
         model = SimpleNamespace(head=head)
         for name, value in task.count(model, torch.zeros(*batch.words.shape, 1), batch).items():
-            total[name] += value
+            total[name] += float(value)
     return task.metrics(total)
 
 
@@ -370,6 +370,18 @@ def test_the_answer_is_a_logical_form():
     model = SimpleNamespace(head=heads_saying(task, batch))
     answer = task.answer(model, torch.zeros(1, 5, 1), list(sentences[1].words), range(5))
     assert task.as_text(answer) == answer["logical_form"] == CATS[1][1]
+
+
+@pytest.mark.parametrize("classes", [8, 13])
+def test_more_classes_inside_change_nothing(classes):
+    layer, x = nn.Linear(4, classes), torch.randn(2, 3, 4)
+    weight = torch.randn(2, 3, classes)
+    results = []
+    for compute in (layer, lambda x: project(x, layer.weight, layer.bias, 8)):
+        y = compute(x)
+        gradients = torch.autograd.grad((y * weight).sum(), [*layer.parameters()])
+        results.append((y, *gradients))
+    torch.testing.assert_close(*results)
 
 
 def test_a_pointer_does_not_point_at_padding():

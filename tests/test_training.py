@@ -19,6 +19,7 @@ from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError
 from probformer.tasks import build_task
+from probformer.tasks.batch import Plan
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.task import gold_head_loss
 from probformer.training.commands import train_one
@@ -160,12 +161,13 @@ def test_gold_heads_are_learned(tmp_path):
     heads = {"channel": 1, "weight": 1.0}
     given = settings("tagging", size=300, epochs=4, gold_heads=heads)
     training = ready(given, tmp_path)
-    batch = training.run.task.evaluation_batch(training.splits["dev"], range(30))
+    plan = Plan(lowest_head=0)
+    batch = training.run.task.evaluation_batch(training.splits["dev"], range(30), plan)
 
     def loss(channel):
         with torch.no_grad():
             _, posterior = training.model.eval()(batch.words, batch.mask)
-        return gold_head_loss(posterior, batch.heads, channel).item()
+        return gold_head_loss(posterior, batch, channel).item()
 
     before = loss(1)
     training.train()
@@ -180,13 +182,14 @@ def test_evaluation_masks_are_the_authors():
     task = build_task(settings().task, vocabulary)
     split = task.encode(Sentence(tuple(words)) for words in sentences)
     batch = task.evaluation_batch(split, range(len(split)))
-    stream = random.Random(313)
+    stream, asked = random.Random(313), []
     for b, words in enumerate(sentences):
         for i, word in enumerate(words):
             masked = stream.random() < 0.3 and word != "zzz"
             assert (batch.words[b, i] == vocabulary.mask).item() == masked
-            expected = vocabulary.id_of(word) if masked else IGNORE
-            assert batch.targets["word"][b, i] == expected
+            if masked:
+                asked.append((4 * b + i, vocabulary.id_of(word)))
+    assert [*zip(batch.asked.tolist(), batch.targets["word"].tolist(), strict=True)] == asked
 
 
 def test_training_masks_change_with_the_epoch():
@@ -194,7 +197,7 @@ def test_training_masks_change_with_the_epoch():
     task = build_task(settings().task, vocabulary)
     split = task.encode([Sentence(("a", "b") * 500)])
     first, again, other = (
-        task.training_batch(split, [0], epoch, 0).targets["word"] != IGNORE for epoch in (0, 0, 1)
+        task.training_batch(split, [0], epoch, 0).words == vocabulary.mask for epoch in (0, 0, 1)
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
@@ -228,9 +231,11 @@ def test_subwords_are_tagged_at_their_first_piece():
 def test_encoded_splits_and_batches():
     rows = [{"words": [1, 2, 3]}, {"words": [4]}, {"words": [5, 6]}]
     split = EncodedSplit(rows)
-    padded = split.gather([2, 0])
-    assert padded.fields["words"].tolist() == [[5, 6, 0], [1, 2, 3]]
-    assert padded.mask.tolist() == [[True, True, False], [True] * 3]
+    tokens = split.gather([2, 0])
+    assert tokens["words"].tolist() == [5, 6, 1, 2, 3]
+    assert tokens.positions.tolist() == [4, 5, 0, 1, 2]
+    assert tokens.sentences.tolist() == [0, 0, 1, 1, 1]
+    assert tokens.lengths.tolist() == [2, 3]
     lengths = np.array([3, 9, 1, 4, 4, 20])
     first = training_batches(lengths, 4, 0, 0, by_length=False)
     assert [b.tolist() for b in first] == [[0, 1, 2, 3], [4, 5]]
@@ -319,7 +324,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
 
 def test_the_reported_loss_is_the_mean_over_chunks(tmp_path):
     training = ready(settings(chunk=4), tmp_path)
-    single = [training.chunk_loss(training._batch_of(np.arange(i, i + 4))) for i in (0, 4, 8, 12)]
+    single = [training.batch_loss(training._batch_of(np.arange(i, i + 4))) for i in (0, 4, 8, 12)]
     expected = sum(loss.item() for loss in single)
     training._update(np.arange(16))
     assert training.progress.loss == pytest.approx(expected, rel=1e-5)

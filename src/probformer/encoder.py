@@ -10,6 +10,7 @@ from probformer.errors import InputError, require_kind, require_whole
 from probformer.evidence import Evidence
 from probformer.inference import mean_field
 from probformer.input_checks import check_words
+from probformer.packing import Packing
 from probformer.posterior import Posterior
 from probformer.potentials import Potentials, WordPotential, as_potentials, build_potentials
 
@@ -70,8 +71,12 @@ class Encoder(nn.Module):
         attention: bool = True,
         evidence: Evidence | None = None,
         generator: torch.Generator | None = None,
+        packing: Packing | None = None,
     ) -> Posterior:
-        """Without `attention` the marginals of heads are left out, which is faster."""
+        """Without `attention` the marginals of heads are left out, which is faster.
+
+        With `packing`, words and mask are one row of sentences laid end to end.
+        """
         check_words(words, mask, self.word_scores.num_embeddings)
         return mean_field(
             self.word_scores(words),
@@ -83,6 +88,7 @@ class Encoder(nn.Module):
             evidence=evidence,
             trace=trace,
             attention=attention,
+            packing=packing,
         )
 
     def representation(self, posterior: Posterior) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 from probformer.config import Inference
 from probformer.evidence import Evidence
 from probformer.normalisers import softmax
+from probformer.packing import Packing
 from probformer.potentials import Potentials
 from probformer.variables import Belief, Variables, dropout_at
 
@@ -59,6 +60,7 @@ class FusedIterations:
         self,
         unary: Tensor,
         mask: Tensor,
+        packing: Packing | None,
         potentials: Potentials,
         inference: Inference,
         labels: Sequence[Variables],
@@ -76,6 +78,9 @@ class FusedIterations:
         self.rate = rate
         self.drop = dropout_at(rate, generator)
         self.layout = Layout.padded(mask)
+        if packing is not None:
+            places = packing.starts, packing.lengths, packing.longest
+            self.layout = Layout.packed(*places, mask.flatten())
         self.dtype = _dtype(unary)
         matrices = potentials.words.matrices(self.layout.longest)
         assert matrices is not None
@@ -87,7 +92,7 @@ class FusedIterations:
             size = (inference.iterations, 2, 1)  # for heads and for labels
             self.seeds = torch.randint(2**62, size, device=unary.device, generator=generator)
 
-    def run(self, beliefs: Sequence[Belief], count: int) -> list[Belief]:
+    def up_to(self, count: int, beliefs: Sequence[Belief]) -> list[Belief]:
         """Beliefs about the labels after the first `count` iterations."""
         beliefs = list(beliefs)
         for t in range(count):

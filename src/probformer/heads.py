@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from probformer.baselines import Transformer
 from probformer.encoder import Encoder
+from probformer.errors import require
+from probformer.packing import Packing
 from probformer.posterior import Posterior
 
 
@@ -22,14 +24,29 @@ class Model(nn.Module):
         self.head = head
 
     def forward(
-        self, words: Tensor, mask: Tensor, attention: bool = False
+        self,
+        words: Tensor,
+        mask: Tensor,
+        attention: bool = False,
+        packing: Packing | None = None,
     ) -> tuple[Tensor, Posterior]:
         """What the head reads, and the posterior it comes from.
 
         Without `attention` there is none in the posterior, which is faster.
         """
-        posterior = self.encoder(words, mask, attention=attention)
+        if isinstance(self.encoder, Transformer):
+            require(packing is None, "packing is for probabilistic transformers")
+            posterior = self.encoder(words, mask, attention=attention)
+        else:
+            posterior = self.encoder(words, mask, attention=attention, packing=packing)
         return self.encoder.representation(posterior), posterior
+
+
+class Projection(nn.Linear):
+    """To words, of which there are many."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return project(input, self.weight, self.bias, 8 if input.is_cuda else 1)
 
 
 class TiedProjection(nn.Module):
@@ -42,7 +59,20 @@ class TiedProjection(nn.Module):
         self.bias = nn.Parameter(torch.zeros(classes))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self._embedding[0].weight[: self.classes], self.bias)
+        weight = self._embedding[0].weight[: self.classes]
+        return project(x, weight, self.bias, 8 if x.is_cuda else 1)
+
+
+def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
+    """A linear layer, computed as one with a multiple of some number of classes.
+
+    The fast kernels of GPUs want an even 8; the masked words of a vocabulary of 10,000 are 9,999.
+    """
+    extra = -len(weight) % multiple
+    if not extra:
+        return F.linear(x, weight, bias)
+    more = F.linear(x, F.pad(weight, (0, 0, 0, extra)), F.pad(bias, (0, extra)))
+    return more[..., : len(weight)]
 
 
 class SeveralHeads(nn.Module):

@@ -15,10 +15,11 @@ from torch import Tensor
 
 from probformer.config import Inference
 from probformer.energy import free_energy
-from probformer.errors import require_kind
+from probformer.errors import require, require_kind
 from probformer.evidence import Evidence
 from probformer.fused import FusedIterations, can_fuse
 from probformer.input_checks import check_inputs
+from probformer.packing import Packing, check_packing
 from probformer.posterior import Posterior
 from probformer.potentials import Potentials, WordPotential, as_potentials
 from probformer.variables import (
@@ -40,28 +41,42 @@ def mean_field(
     evidence: Evidence | None = None,
     trace: bool = False,
     attention: bool = True,
+    packing: Packing | None = None,
 ) -> Posterior:
     """The approximate posterior over labels and heads, given words.
 
     unary (B, n, d) holds the words' scores S; mask (B, n) is true where there is a word.
     Dropout draws from `generator`, which compiled code cannot, or from PyTorch's own stream.
-    Without `attention` the marginals of heads are left out, which is faster.
+    Without `attention` the marginals of heads are left out, which is faster. With `packing` the
+    sentences lie end to end in one row: B is 1. Labels come back so, heads sentence by sentence,
+    (S, h, longest, longest).
     """
     inference = Inference() if inference is None else inference
-    evidence = Evidence() if evidence is None else evidence
     require_kind("inference", inference, Inference)
     potentials = as_potentials(potentials)
+    if packing is not None:
+        message = "packing does not go with a root, evidence or a trace"
+        require(potentials.root is None and evidence is None and not trace, message)
+        check_packing(packing, mask)
+    evidence = Evidence() if evidence is None else evidence
     check_inputs(unary, mask, potentials, dropout, generator, evidence)
+    kernels = can_fuse(unary, potentials, inference, evidence, trace)
+    if packing is not None and (attention or not kernels):
+        padded = packing.sentences(unary), packing.mask()
+        posterior = mean_field(
+            *padded, potentials, inference, dropout, generator, attention=attention
+        )
+        return _packed(posterior, packing, mask.shape[1])
     unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
     drop = dropout_at(dropout, generator)
     z = label_variables(unary, mask, potentials, inference, evidence, drop)
     labels = [kind.start() for kind in z]
 
     fused = 0
-    if can_fuse(unary, potentials, inference, evidence, trace):
+    if kernels:
         fused = inference.iterations - attention  # the last one shows its heads
-        kernels = FusedIterations(unary, mask, potentials, inference, z, dropout, generator)
-        labels = kernels.run(labels, fused)
+        run = FusedIterations(unary, mask, packing, potentials, inference, z, dropout, generator)
+        labels = run.up_to(fused, labels)
         if not attention:
             return _posterior(labels, [], potentials, unary.dtype)
 
@@ -148,6 +163,16 @@ def _posterior(
         head_marginals=on_words,
         root_head_marginals=root_heads,
         global_marginals=on_globals[0] if on_globals else None,
+    )
+
+
+def _packed(posterior: Posterior, packing: Packing, places: int) -> Posterior:
+    """Labels as words lie in the row; heads stay sentence by sentence."""
+    assert posterior.z_marginals is not None
+    return replace(
+        posterior,
+        z_scores=packing.row(posterior.z_scores, places),
+        z_marginals=packing.row(posterior.z_marginals, places),
     )
 
 

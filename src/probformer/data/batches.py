@@ -28,7 +28,7 @@ def training_batches(
     return batches
 
 
-def evaluation_batches(lengths: NDArray[np.int64], tokens: int = 4096) -> list[Indices]:
+def evaluation_batches(lengths: NDArray[np.int64], tokens: int) -> list[Indices]:
     """All sentences, sorted by length, in batches of about so many tokens with their padding."""
     order = np.argsort(lengths, kind="stable")
     batches, start = [], 0

@@ -1,4 +1,4 @@
-"""Sentences as numbers, laid end to end in a file, and padded batches from them.
+"""Sentences as numbers, laid end to end in a file, and some of them at a time.
 
 Rows are written as they come and read through a memory map, so a split may be larger than memory.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probformer.data.layout import first_words
 from probformer.errors import InputError
 
 Row = Mapping[str, Sequence[int]]
@@ -22,13 +23,20 @@ _FLUSH_AT = 1_000_000
 
 
 @dataclass(frozen=True)
-class Padded:
-    """A batch: fields (B, n), zero on padding."""
+class Tokens:
+    """The tokens of some sentences, one after the other."""
 
-    fields: dict[str, NDArray[np.int64]]
-    mask: NDArray[np.bool_]
+    split: EncodedSplit
+    lengths: NDArray[np.int64]
+    """Of the sentences."""
+    sentences: NDArray[np.int64]
+    """Which of the sentences each token belongs to."""
     positions: NDArray[np.int64]
-    """(B, n): where each word stands in the whole split."""
+    """Where each token stands in the whole split."""
+
+    def __getitem__(self, name: str) -> NDArray[np.int64]:
+        """A field: one number a token."""
+        return self.split.fields[name][self.positions].astype(np.int64)
 
 
 class EncodedSplit:
@@ -59,18 +67,13 @@ class EncodedSplit:
     def tokens(self) -> int:
         return int(self.offsets[-1])
 
-    def gather(self, indices: Sequence[int] | NDArray[np.int64]) -> Padded:
-        """The sentences at `indices` as a padded batch."""
+    def gather(self, indices: Sequence[int] | NDArray[np.int64]) -> Tokens:
+        """The sentences at `indices`."""
         index = np.asarray(indices, dtype=np.int64)
         lengths = self.lengths[index]
-        columns = np.arange(lengths.max(initial=0))
-        mask = columns < lengths[:, None]
-        positions = np.where(mask, self.offsets[index][:, None] + columns, 0)
-        fields = {
-            name: np.where(mask, values[positions], 0).astype(np.int64)
-            for name, values in self.fields.items()
-        }
-        return Padded(fields, mask, positions)
+        shift = self.offsets[index] - first_words(lengths)
+        positions = np.arange(lengths.sum()) + np.repeat(shift, lengths)
+        return Tokens(self, lengths, np.repeat(np.arange(len(index)), lengths), positions)
 
 
 class _Column:
@@ -96,4 +99,4 @@ class _Column:
         self._flush()
         if self.file.tell() == 0:
             return np.zeros(1, dtype=np.int32)
-        return np.memmap(self.file, dtype=np.int32, mode="r")
+        return np.asarray(np.memmap(self.file, dtype=np.int32, mode="r"))  # quicker to index

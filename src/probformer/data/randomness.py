@@ -7,6 +7,7 @@ was not.
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ class Purpose(IntEnum):
     DROPOUT = 3
 
 
+@lru_cache(maxsize=64)
 def derive_seed(seed: int, purpose: Purpose, *place: int) -> int:
     """A seed for a purpose at a place in training, from the run's seed."""
     return int(

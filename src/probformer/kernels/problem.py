@@ -26,12 +26,28 @@ class Layout:
     mask: Tensor
     """(R,) bool: true where there is a word."""
 
+    alike: bool
+    """Whether all sentences have the same number of rows."""
+
     @classmethod
     def padded(cls, mask: Tensor) -> Layout:
         """Of a padded batch (B, n)."""
         batch, n = mask.shape
         starts = torch.arange(batch, device=mask.device, dtype=torch.int32) * n
-        return cls(starts, torch.full_like(starts, n), n, mask.flatten())
+        return cls(starts, torch.full_like(starts, n), n, mask.flatten(), alike=True)
+
+    @classmethod
+    def packed(cls, starts: Tensor, lengths: Tensor, longest: int, mask: Tensor) -> Layout:
+        """Of sentences end to end, some of which may be missing (length 0).
+
+        Rows after the last one are sentences, too, of padding, so that kernels write all rows.
+        """
+        rows = len(mask)
+        end = (starts + lengths).max()
+        tail = end + torch.arange(0, rows, longest, device=mask.device, dtype=torch.int32)
+        of_tail = (rows - tail).clamp(0, longest)
+        starts, lengths = torch.cat([starts, tail]), torch.cat([lengths, of_tail])
+        return cls(starts, lengths, longest, mask, alike=False)
 
 
 @dataclass(frozen=True, eq=False)

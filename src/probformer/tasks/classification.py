@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
 
 from probformer.baselines import Transformer
-from probformer.data.encoded import EncodedSplit, Row
+from probformer.data.encoded import Row, Tokens
+from probformer.data.layout import first_words
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import InputError, require
 from probformer.heads import Model
+from probformer.tasks.batch import Batch, Question
 from probformer.tasks.labels import Labels
-from probformer.tasks.task import Batch, Counts, Indices, Task, cross_entropy
+from probformer.tasks.task import Counts, CountsSoFar, Task, cross_entropy, weighted_loss
 
 
 class Classification(Task):
@@ -27,6 +28,10 @@ class Classification(Task):
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
         self.labels = Labels()
+
+    @property
+    def reads_single_words(self) -> bool:
+        return False
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         self.labels = Labels()
@@ -56,18 +61,18 @@ class Classification(Task):
         self.check(sentence)
         return {"label": [self.labels.number(_label_of(sentence))] * len(word_of)}
 
-    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
-        batch = super().evaluation_batch(split, indices)
-        return replace(batch, targets={"label": batch.targets["label"][:, 0]})
+    def question(self, tokens: Tokens) -> Question:
+        labels = tokens["label"][first_words(tokens.lengths)]
+        return Question(tokens["words"], of_sentences={"label": labels})
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        return cross_entropy(model.head(read), batch.targets["label"]).mean()
+        return weighted_loss(model.head(read), batch, "label")
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
+    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
         logits, labels = model.head(read), batch.targets["label"]
         return {
-            "loss": cross_entropy(logits, labels).sum().item(),
-            "right": float((logits.argmax(-1) == labels).sum()),
+            "loss": cross_entropy(logits, labels).sum(),
+            "right": (logits.argmax(-1) == labels).sum(),
             "sentences": float(len(labels)),
         }
 

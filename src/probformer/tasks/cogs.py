@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import chain
 from typing import Any
 
@@ -14,14 +14,16 @@ from torch import Tensor, nn
 from probformer.baselines import Transformer
 from probformer.config import CogsSettings
 from probformer.data.cogs import NO_PARENT, WordTags, form_from_tags, tags_from_form
-from probformer.data.encoded import EncodedSplit, Row
+from probformer.data.encoded import Row, Tokens
+from probformer.data.layout import first_words
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import InputError, require
 from probformer.heads import Model, Pointer, SeveralHeads
+from probformer.tasks.batch import Batch, Question
 from probformer.tasks.labels import IGNORE, Labels
-from probformer.tasks.task import Batch, Counts, Indices, Task, sentence_losses
+from probformer.tasks.task import Counts, CountsSoFar, Task, sentence_losses, weighted_loss
 
 KINDS = tuple(item.name for item in fields(WordTags))
 """Of tags: parent, role, category, noun_type, verb_name."""
@@ -46,6 +48,10 @@ class Cogs(Task):
         self.settings = settings
         self.labels = {name: Labels() for name in KINDS}
         self.cases = Labels()
+
+    @property
+    def reads_single_words(self) -> bool:
+        return self.settings.parent != "attention"
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         found: defaultdict[str, set[str]] = defaultdict(set)
@@ -124,25 +130,24 @@ class Cogs(Task):
         unseen = (labels.take_warnings(f"values of {kind}") for kind, labels in self.labels.items())
         return [*super().warnings(), *chain.from_iterable(unseen)]
 
-    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
-        batch = super().evaluation_batch(split, indices)
-        return replace(batch, targets={**batch.targets, "case": batch.targets["case"][:, 0]})
+    def question(self, tokens: Tokens) -> Question:
+        targets = {kind: tokens[kind] for kind in KINDS}
+        cases = tokens["case"][first_words(tokens.lengths)]
+        return Question(tokens["words"], of_words=targets, of_sentences={"case": cases})
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
         """The losses of the five kinds of tags, added up."""
-        losses = [
-            sentence_losses(logits, batch.targets[kind]).mean()
-            for kind, logits in model.head(read, batch.mask).items()
-        ]
+        logits = model.head(read, batch.mask)
+        losses = [weighted_loss(of_kind, batch, kind) for kind, of_kind in logits.items()]
         return torch.stack(losses).sum()
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
-        counts: defaultdict[str, float] = defaultdict(float)
+    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
+        counts: defaultdict[str, float | Tensor] = defaultdict(float)
         logits = model.head(read, batch.mask)
         right = torch.ones(len(batch.words), dtype=torch.bool, device=batch.words.device)
         for kind, of_kind in logits.items():
             target = batch.targets[kind]
-            counts["loss"] += sentence_losses(of_kind, target).sum().item()
+            counts["loss"] += sentence_losses(of_kind, target).sum()
             right &= ((of_kind.argmax(-1) == target) | (target == IGNORE)).all(1)
         cases = batch.targets["case"].tolist()
         predicted = {kind: of_kind.argmax(-1) for kind, of_kind in logits.items()}

@@ -13,15 +13,23 @@ from torch import Tensor, nn
 
 from probformer.baselines import Transformer
 from probformer.config import MaskedLMSettings
-from probformer.data.encoded import EncodedSplit, Padded, Row
+from probformer.data.encoded import EncodedSplit, Row, Tokens
 from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import require
-from probformer.heads import Model, TiedProjection
+from probformer.heads import Model, Projection, TiedProjection
+from probformer.tasks.batch import PLAIN, Batch, Plan, Question, build_batch
 from probformer.tasks.labels import IGNORE
-from probformer.tasks.task import Batch, Counts, Indices, Task, as_batch, cross_entropy
+from probformer.tasks.task import (
+    Counts,
+    CountsSoFar,
+    Indices,
+    Task,
+    cross_entropy,
+    weighted_loss,
+)
 
 _EVALUATION_SEED = 313
 _SHOWN = 5
@@ -61,7 +69,7 @@ class MaskedLM(Task):
         """Tied to the embeddings for transformers, a layer of its own for PT, as published."""
         if isinstance(encoder, Transformer):
             return TiedProjection(encoder.words, self.classes)
-        return nn.Linear(encoder.width, self.classes)
+        return Projection(encoder.width, self.classes)
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
         self._draws = random.Random(_EVALUATION_SEED)
@@ -70,40 +78,35 @@ class MaskedLM(Task):
     def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
         return {"masked": [self._draws.random() < self.rate for _ in word_of]}
 
-    def training_batch(self, split: EncodedSplit, indices: Indices, epoch: int, seed: int) -> Batch:
-        padded = split.gather(indices)
-        draws = uniform(derive_seed(seed, Purpose.MASKING, epoch), padded.positions)
-        return self._masked(padded, draws < self.rate)
+    def training_batch(
+        self, split: EncodedSplit, indices: Indices, epoch: int, seed: int, plan: Plan = PLAIN
+    ) -> Batch:
+        tokens = split.gather(indices)
+        draws = uniform(derive_seed(seed, Purpose.MASKING, epoch), tokens.positions)
+        return build_batch(tokens, self._masked(tokens, draws < self.rate), plan)
 
-    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
-        padded = split.gather(indices)
-        return self._masked(padded, padded.fields["masked"] == 1)
+    def question(self, tokens: Tokens) -> Question:
+        return self._masked(tokens, tokens["masked"] == 1)
 
-    def _masked(self, padded: Padded, chosen: NDArray[np.bool_]) -> Batch:
-        words = padded.fields["words"]
-        special = (words == self.vocabulary.unk) | (words == self.vocabulary.mask)
-        chosen = chosen & padded.mask & ~special
+    def _masked(self, tokens: Tokens, chosen: NDArray[np.bool_]) -> Question:
+        words = tokens["words"]
+        chosen = chosen & (words != self.vocabulary.unk) & (words != self.vocabulary.mask)
         inputs = np.where(chosen, self.vocabulary.mask, words)
-        return as_batch(padded, inputs, {"word": np.where(chosen, words, IGNORE)})
+        return Question(inputs, of_some_words={"word": np.where(chosen, words, IGNORE)})
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        """The mean over the masked words of the chunk; zero if there are none."""
-        targets = batch.targets["word"]
-        if not targets.is_cuda:
-            losses = self._losses(model, read, batch)
-            return losses.sum() / max(len(losses), 1)
-        # A CUDA graph has no room for shapes that depend on values: all words are asked.
-        losses = cross_entropy(model.head(read), targets)
-        return losses.sum() / (targets != IGNORE).sum().clamp(min=1)
+        """The mean over the masked words of a chunk; zero if there are none."""
+        return weighted_loss(self._logits(model, read, batch), batch, "word")
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
-        losses = self._losses(model, read, batch)
-        return {"loss": losses.sum().item(), "words": float(len(losses))}
-
-    def _losses(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
+    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
         targets = batch.targets["word"]
-        asked = targets != IGNORE
-        return cross_entropy(model.head(read[asked]), targets[asked])
+        losses = cross_entropy(self._logits(model, read, batch), targets)
+        return {"loss": losses.sum(), "words": float(len(targets))}
+
+    def _logits(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
+        """Of the masked words alone: there are many classes."""
+        assert batch.asked is not None
+        return model.head(read.flatten(0, 1).index_select(0, batch.asked))
 
     def metrics(self, counts: Counts) -> dict[str, float]:
         require(counts["words"] > 0, "there is no word to mask: all words of a split are unknown")

@@ -15,7 +15,7 @@ from probformer.data.vocabulary import Vocabulary
 from probformer.heads import Model
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.tagging import Tagging
-from probformer.tasks.task import Counts
+from probformer.tasks.task import Counts, CountsSoFar
 
 _READINGS = {"f1": spans_by_conlleval, "strict f1": spans_strict}
 
@@ -35,8 +35,9 @@ class NER(Tagging):
     def tags_of(self, sentence: Sentence) -> Sequence[str]:
         return self._reader.to_bioes(super().tags_of(sentence), sentence.place)
 
-    def count_answers(self, logits: Tensor, targets: Tensor) -> Counts:
-        counts = defaultdict(float, super().count_answers(logits, targets))
+    def count_answers(self, logits: Tensor, targets: Tensor) -> CountsSoFar:
+        counts: defaultdict[str, float | Tensor] = defaultdict(float)
+        counts |= super().count_answers(logits, targets)
         for gold, guess in zip(targets.tolist(), logits.argmax(-1).tolist(), strict=True):
             asked = [i for i, tag in enumerate(gold) if tag != IGNORE]
             both = [[self.tags.name(tags[i]) for i in asked] for tags in (gold, guess)]

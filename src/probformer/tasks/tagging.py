@@ -15,8 +15,16 @@ from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import InputError
 from probformer.heads import Model
+from probformer.tasks.batch import Batch
 from probformer.tasks.labels import IGNORE, Labels
-from probformer.tasks.task import Batch, Counts, Task, first_tokens, sentence_losses
+from probformer.tasks.task import (
+    Counts,
+    CountsSoFar,
+    Task,
+    first_tokens,
+    sentence_losses,
+    weighted_loss,
+)
 
 
 class Tagging(Task):
@@ -63,17 +71,17 @@ class Tagging(Task):
         return [*super().warnings(), *self.tags.take_warnings("tags")]
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        return sentence_losses(model.head(read), batch.targets["tag"]).mean()
+        return weighted_loss(model.head(read), batch, "tag")
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts:
+    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
         return self.count_answers(model.head(read), batch.targets["tag"])
 
-    def count_answers(self, logits: Tensor, targets: Tensor) -> Counts:
+    def count_answers(self, logits: Tensor, targets: Tensor) -> CountsSoFar:
         return {
-            "loss": sentence_losses(logits, targets).sum().item(),
+            "loss": sentence_losses(logits, targets).sum(),
             "sentences": float(len(targets)),
-            "right": float((logits.argmax(-1) == targets).sum()),
-            "words": float((targets != IGNORE).sum()),
+            "right": (logits.argmax(-1) == targets).sum(),
+            "words": (targets != IGNORE).sum(),
         }
 
     def metrics(self, counts: Counts) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,37 +13,23 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from probformer.baselines import Transformer
-from probformer.data.encoded import EncodedSplit, Padded, Row
+from probformer.data.encoded import EncodedSplit, Row, Tokens
 from probformer.data.sentence import NO_HEAD, Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import InputError, counted
 from probformer.heads import Model
 from probformer.posterior import Posterior
+from probformer.tasks.batch import PLAIN, UNKNOWN_HEAD, Batch, Plan, Question, build_batch
 from probformer.tasks.labels import IGNORE
 
-UNKNOWN_HEAD = -2
 _NAMED = 10
 
 Indices = Sequence[int] | NDArray[np.int64]
 Counts = Mapping[str, float]
 """Sums over sentences, from which metrics are made; they add up over batches and processes."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    words: Tensor
-    """(B, n) long."""
-    mask: Tensor
-    """(B, n) bool."""
-    targets: dict[str, Tensor]
-    """What the task asks, by name: (B, n) or (B,) long, `IGNORE` where nothing is asked."""
-    heads: Tensor
-    """(B, n) long: gold heads, `NO_HEAD` for the root, `UNKNOWN_HEAD` where the data has none."""
-
-    def to(self, device: torch.device) -> Batch:
-        targets = {name: target.to(device) for name, target in self.targets.items()}
-        return Batch(self.words.to(device), self.mask.to(device), targets, self.heads.to(device))
+CountsSoFar = Mapping[str, float | Tensor]
+"""The same of a batch; what is still being computed is a tensor."""
 
 
 class Task(ABC):
@@ -59,6 +44,11 @@ class Task(ABC):
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._left_out: list[str] = []
+
+    @property
+    def reads_single_words(self) -> bool:
+        """Whether the head looks at a word alone: then sentences may lie end to end."""
+        return True
 
     # What the classes are.
 
@@ -116,27 +106,30 @@ class Task(ABC):
         found = counted(len(left_out), "sentence")
         return [f"left out {found} with wrong annotation: {'; '.join(left_out[:_NAMED])}"]
 
-    def training_batch(self, split: EncodedSplit, indices: Indices, epoch: int, seed: int) -> Batch:
+    def training_batch(
+        self, split: EncodedSplit, indices: Indices, epoch: int, seed: int, plan: Plan = PLAIN
+    ) -> Batch:
         """Sentences as the model sees them in an epoch of training."""
-        return self.evaluation_batch(split, indices)
+        return self.evaluation_batch(split, indices, plan)
 
-    def evaluation_batch(self, split: EncodedSplit, indices: Indices) -> Batch:
+    def evaluation_batch(self, split: EncodedSplit, indices: Indices, plan: Plan = PLAIN) -> Batch:
         """Sentences as every model sees them when it is judged."""
-        padded = split.gather(indices)
-        return as_batch(padded, padded.fields["words"], self.targets(padded))
+        tokens = split.gather(indices)
+        return build_batch(tokens, self.question(tokens), plan)
 
-    def targets(self, padded: Padded) -> dict[str, NDArray[np.int64]]:
-        """The fields of `fields_of`, as they are."""
-        return {k: v for k, v in padded.fields.items() if k not in ("words", "heads")}
+    def question(self, tokens: Tokens) -> Question:
+        """The fields of `fields_of` are asked for, as they are."""
+        names = [name for name in tokens.split.fields if name not in ("words", "heads")]
+        return Question(tokens["words"], of_words={name: tokens[name] for name in names})
 
     # What a model is worth; `read` is what its head reads of a batch.
 
     @abstractmethod
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        """The mean loss of a chunk."""
+        """The mean losses of the batch's chunks, added up."""
 
     @abstractmethod
-    def count(self, model: Model, read: Tensor, batch: Batch) -> Counts: ...
+    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar: ...
 
     @abstractmethod
     def metrics(self, counts: Counts) -> dict[str, float]:
@@ -157,20 +150,6 @@ class Task(ABC):
     def as_text(self, answer: Mapping[str, Any]) -> str: ...
 
 
-def as_batch(
-    padded: Padded, words: NDArray[np.int64], targets: Mapping[str, NDArray[np.int64]]
-) -> Batch:
-    return Batch(
-        torch.from_numpy(words),
-        torch.from_numpy(padded.mask),
-        {
-            name: torch.from_numpy(np.where(padded.mask, target, IGNORE))
-            for name, target in targets.items()
-        },
-        torch.from_numpy(np.where(padded.mask, padded.fields["heads"], UNKNOWN_HEAD)),
-    )
-
-
 def first_tokens(word_of: Sequence[int]) -> list[int]:
     """The position of each word's first token."""
     return [i for i, word in enumerate(word_of) if i == 0 or word != word_of[i - 1]]
@@ -188,13 +167,17 @@ def sentence_losses(logits: Tensor, targets: Tensor) -> Tensor:
     return losses.sum(1) / (targets != IGNORE).sum(1).clamp(min=1)
 
 
-def gold_head_loss(posterior: Posterior, heads: Tensor, channel: int) -> Tensor:
-    """−log P(gold head), on average over the words whose gold head is a value of H."""
+def weighted_loss(logits: Tensor, batch: Batch, name: str) -> Tensor:
+    return (cross_entropy(logits, batch.targets[name]) * batch.weights[name]).sum()
+
+
+def gold_head_loss(posterior: Posterior, batch: Batch, channel: int) -> Tensor:
+    """−log P(gold head), on average over a chunk's words whose gold head is a value of H."""
     assert posterior.head_marginals is not None
+    assert batch.heads is not None
+    heads = batch.heads
     p = posterior.head_marginals[:, channel].gather(2, heads.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-    asked = heads >= 0
     if posterior.root_head_marginals is not None:
         p = torch.where(heads == NO_HEAD, posterior.root_head_marginals[:, channel], p)
-        asked = heads != UNKNOWN_HEAD
-    losses = -p.clamp(min=torch.finfo(p.dtype).tiny).log() * asked
-    return losses.sum() / asked.sum().clamp(min=1)
+    losses = -p.clamp(min=torch.finfo(p.dtype).tiny).log()
+    return (losses * batch.weights["heads"]).sum()

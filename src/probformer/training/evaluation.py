@@ -7,11 +7,15 @@ from collections import defaultdict
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
+from torch import Tensor
 
 from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.heads import Model
 from probformer.tasks import Task
+
+TOKENS, TOKENS_ON_GPU = 4096, 16384
+"""Of a batch, padding included."""
 
 
 @torch.no_grad()
@@ -21,15 +25,18 @@ def evaluate(
     """Metrics over a whole split, in float32; processes share the batches."""
     model.eval()
     torch.backends.cuda.matmul.allow_tf32 = False
-    batches = evaluation_batches(split.lengths)
-    own: defaultdict[str, float] = defaultdict(float)
+    on_gpu = accelerator.device.type == "cuda"
+    batches = evaluation_batches(split.lengths, TOKENS_ON_GPU if on_gpu else TOKENS)
+    own: defaultdict[str, list[float | Tensor]] = defaultdict(list)
     for indices in batches[accelerator.process_index :: accelerator.num_processes]:
         batch = task.evaluation_batch(split, indices).to(accelerator.device)
         read, _ = model(batch.words, batch.mask)
         for name, value in task.count(model, read, batch).items():
-            own[name] += value
+            own[name].append(value)
     total: defaultdict[str, float] = defaultdict(float)
-    for counts in gather_object([dict(own)]):
+    # Only now does anybody wait for the device.
+    sums = {name: sum(map(float, values)) for name, values in own.items()}
+    for counts in gather_object([sums]):
         for name, value in counts.items():
             total[name] += value
     return task.metrics(total)

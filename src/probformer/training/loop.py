@@ -2,7 +2,10 @@
 
 Nothing random has a state. The order of sentences, masks and dropout are functions of the seed and
 of the place in training, so a run that is stopped and resumed, or that is shared by several
-processes, goes the same way as one that is not.
+processes, goes the same way as one that is not (on a GPU, but for dropout and rounding).
+
+A GPU is never waited for within an epoch, but once in a while: batches are made and steps handed
+over while it is still busy with earlier ones.
 """
 
 from __future__ import annotations
@@ -10,20 +13,24 @@ from __future__ import annotations
 import math
 import signal
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from probformer.config import EncoderSettings, RunSettings, TransformerSettings
+from probformer.config import EncoderSettings, RunSettings
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
+from probformer.data.sentence import NO_HEAD
 from probformer.encoder import Encoder
 from probformer.errors import InputError
-from probformer.tasks.task import Batch, gold_head_loss
+from probformer.tasks.batch import Batch, Plan
+from probformer.tasks.task import gold_head_loss
 from probformer.training.captured import CapturedGradients, Gradients
 from probformer.training.checkpoints import (
     Progress,
@@ -47,6 +54,10 @@ from probformer.training.run_folder import (
 )
 from probformer.training.schedule import build_schedule
 from probformer.training.stopping import Stopped, StopSignal
+from probformer.training.updates import DeviceUpdates, Updates
+
+WORDS_TOGETHER = 16384
+"""So many words of a batch, with padding, go through the model at once."""
 
 
 @dataclass
@@ -67,30 +78,43 @@ class Training:
         self.model = self.run.model.to(self.accelerator.device)
         for parameter in self.model.parameters():  # a process may have no chunk of a batch
             parameter.grad = torch.zeros_like(parameter)
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(),
-            lr=self.training.learning_rate,
-            betas=(0.9, 0.999),
-            eps=1e-9,
-            weight_decay=self.training.weight_decay,
-            fused=self.accelerator.device.type == "cuda" or None,
-        )
+        self.on_gpu = self.accelerator.device.type == "cuda"
+        self.loss = torch.zeros((), device=self.accelerator.device)
+        """Of the update to be made, summed over its chunks like the gradients."""
+        parameters, kind = [*self.model.parameters()], DeviceUpdates if self.on_gpu else Updates
+        self.updates = kind(parameters, self.loss, self.training)
+        self.optimizer = self.updates.optimizer
         self.gradients = self._build_gradients()
+        self.plan = self._plan()
         batches = math.ceil(len(self.splits["train"]) / self.training.batch)
         self.schedule = build_schedule(
             self.training.schedule, self.training.learning_rate, batches * self.training.epochs
         )
         self._saved = time.monotonic()
+        self._unread: list[tuple[str, int]] = []
+        """Place and number of chunks of the updates of which nobody knows yet what they found."""
 
     def _build_gradients(self) -> Gradients:
         encoder = self.settings.encoder
         waits = isinstance(encoder, EncoderSettings) and encoder.inference.tolerance is not None
-        if self.accelerator.device.type != "cuda" or waits:
-            return Gradients(self.chunk_loss)
-        longest = None
-        if isinstance(encoder, TransformerSettings) and encoder.positions == "learned":
-            longest = encoder.longest
-        return CapturedGradients(self.chunk_loss, [*self.model.parameters()], longest)
+        if not self.on_gpu or waits:
+            return Gradients(self.batch_loss, self.loss)
+        return CapturedGradients(self.batch_loss, self.loss, [*self.model.parameters()])
+
+    def _plan(self) -> Plan:
+        """On a GPU shapes repeat, and sentences lie end to end where the model allows."""
+        encoder, heads = self.settings.encoder, self.training.gold_heads
+        is_pt = isinstance(encoder, EncoderSettings)
+        rooted = encoder.root is not None if is_pt else encoder.readout == "cls"
+        packed = is_pt and not rooted and heads is None and self.run.task.reads_single_words
+        longest = None if is_pt or encoder.positions != "learned" else encoder.longest
+        return Plan(
+            chunk=self.training.chunk,
+            packed=self.on_gpu and packed,
+            rounded=self.on_gpu,
+            longest=longest,
+            lowest_head=None if heads is None else NO_HEAD if rooted else 0,
+        )
 
     def resume(self) -> bool:
         """Go back to the last whole checkpoint; false if there is none."""
@@ -123,82 +147,104 @@ class Training:
             self.settings.seed,
             self.training.by_length,
         )
+        self.model.train()
         begin = time.monotonic() - progress.seconds
         while progress.batch < len(batches):
-            stop = self._update(batches[progress.batch])
+            self._update(batches[progress.batch])
             progress.batch += 1
             progress.step += 1
+            if progress.batch == len(batches):
+                self._settle()
             progress.seconds = time.monotonic() - begin
             speed = progress.batch * self.training.batch / max(progress.seconds, 1e-9)
             self.reporter.batch_done(progress, len(batches), self.training.epochs, speed)
+            stop = self._must_stop()
             if stop or time.monotonic() - self._saved > 60 * self.training.checkpoint_minutes:
                 self._save()
             if stop:
                 raise Stopped(self.stop.received or signal.SIGTERM)
 
-    def _update(self, indices: Indices) -> bool:
-        """Chunks of a batch each give a gradient; their sum is clipped and given to Adam.
-
-        Returns whether to stop, which all processes agree about.
-        """
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.schedule.rate(self.progress.step)
-        self.model.train()
-        self.optimizer.zero_grad(set_to_none=False)
+    def _update(self, indices: Indices) -> None:
+        """Chunks of a batch each give a gradient; their sum is clipped and given to Adam."""
         size = self.training.chunk or self.training.batch
         chunks = [indices[start : start + size] for start in range(0, len(indices), size)]
-        loss = torch.zeros((), device=self.accelerator.device)
-        for number, chunk in enumerate(chunks):
-            if number % self.accelerator.num_processes == self.accelerator.process_index:
-                torch.manual_seed(
-                    derive_seed(self.settings.seed, Purpose.DROPOUT, self.progress.step, number)
-                )
-                loss += self.gradients.add(self._batch_of(chunk))
-        self._add_up_gradients()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
-        stop = float(self.stop.received is not None)
-        found = sum_over_processes(self.accelerator, torch.tensor([loss.item(), stop]))
-        total, stop = found.tolist()
-        for name, value in (("loss", total), ("gradient's norm", norm.item())):
-            if not math.isfinite(value):
-                place = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"
-                advice = "a lower training.learning_rate may help; the last checkpoint is kept"
-                raise InputError(f"the {name} is {value} in {place}: {advice}")
-        self.optimizer.step()
-        self.progress.loss += total
-        self.progress.chunks += len(chunks)
-        return stop > 0
+        numbers = range(self.accelerator.process_index, len(chunks), self.accelerator.num_processes)
+        for together in self._passes(chunks, numbers):
+            place = self.progress.step, together[0]
+            # Of its own device alone: a seed for all devices takes long to set.
+            set_seed = torch.cuda.manual_seed if self.on_gpu else torch.manual_seed
+            set_seed(derive_seed(self.settings.seed, Purpose.DROPOUT, *place))
+            batch = self._batch_of(np.concatenate([chunks[number] for number in together]))
+            self.gradients.add(batch)
+        self._add_up()
+        self.updates.apply(self.schedule.rate(self.progress.step))
+        at = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"
+        self._unread.append((at, len(chunks)))
+        if len(self._unread) == self.updates.unread:
+            self._settle()
+
+    def _passes(self, chunks: Sequence[Indices], numbers: Iterable[int]) -> list[list[int]]:
+        """Which chunks go through the model together: on a GPU, all that fit."""
+        passes: list[list[int]] = []
+        lengths, words = self.splits["train"].lengths, 0
+        for number in numbers:
+            added = int(len(chunks[number]) * lengths[chunks[number]].max())
+            if not passes or not self.on_gpu or words + added > WORDS_TOGETHER:
+                passes.append([])
+                words = 0
+            passes[-1].append(number)
+            words += added
+        return passes
+
+    def _settle(self) -> None:
+        """Wait for what the updates so far found."""
+        made, self._unread = self._unread, []
+        for (place, chunks), (loss, norm) in zip(made, self.updates.read(), strict=True):
+            for name, value in (("loss", loss), ("gradient's norm", norm)):
+                if not math.isfinite(value):
+                    advice = "a lower training.learning_rate may help; the last checkpoint is kept"
+                    raise InputError(f"the {name} is {value} in {place}: {advice}")
+            self.progress.loss += loss
+            self.progress.chunks += chunks
+
+    def _must_stop(self) -> bool:
+        """Several processes agree about it, as often as all of them wait anyway."""
+        stop = self.stop.received is not None
+        if self.accelerator.num_processes == 1:
+            return stop
+        if self.progress.step % self.updates.unread:
+            return False
+        return sum_over_processes(self.accelerator, torch.tensor([float(stop)])).item() > 0
 
     def _batch_of(self, indices: Indices) -> Batch:
         split, epoch = self.splits["train"], self.progress.epoch
-        batch = self.run.task.training_batch(split, indices, epoch, self.settings.seed)
-        return batch.to(self.accelerator.device)
+        return self.run.task.training_batch(split, indices, epoch, self.settings.seed, self.plan)
 
-    def chunk_loss(self, batch: Batch) -> Tensor:
-        """The task's mean loss over a chunk, the penalty, and the loss of gold heads if asked."""
+    def batch_loss(self, batch: Batch) -> Tensor:
+        """Of each chunk the task's mean loss, the penalty, and the loss of gold heads if asked."""
         task, training = self.run.task, self.training
         torch.backends.cuda.matmul.allow_tf32 = training.precision == "tf32"
         half = training.precision == "bf16"
         with torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=half):
             heads = training.gold_heads is not None
-            read, posterior = self.model(batch.words, batch.mask, attention=heads)
+            read, posterior = self.model(batch.words, batch.mask, heads, batch.packing)
             loss = task.loss(self.model, read, batch)
         if training.penalty and isinstance(self.model.encoder, Encoder):
-            loss = loss + training.penalty * self.model.encoder.penalty()
+            loss = loss + batch.chunks * training.penalty * self.model.encoder.penalty()
         if training.gold_heads is not None:
             channel, weight = training.gold_heads.channel, training.gold_heads.weight
-            loss = loss + weight * gold_head_loss(posterior, batch.heads, channel)
+            loss = loss + weight * gold_head_loss(posterior, batch, channel)
         return loss
 
-    def _add_up_gradients(self) -> None:
+    def _add_up(self) -> None:
+        """The loss and the parameters' gradients, over all processes."""
         if self.accelerator.num_processes == 1:
             return
-        gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        summed = sum_over_processes(self.accelerator, flat)
-        sizes = [gradient.numel() for gradient in gradients]
-        for gradient, part in zip(gradients, summed.split(sizes), strict=True):
-            gradient.copy_(part.view_as(gradient))
+        parts = [self.loss, *(p.grad for p in self.model.parameters() if p.grad is not None)]
+        flat = torch.cat([part.flatten() for part in parts])
+        summed = sum_over_processes(self.accelerator, flat).split([p.numel() for p in parts])
+        for part, sum_ in zip(parts, summed, strict=True):
+            part.copy_(sum_.view_as(part))
 
     def _judge(self) -> None:
         """Dev metrics after an epoch: schedule, best weights, a line, a checkpoint."""
@@ -233,6 +279,7 @@ class Training:
         self._save()
 
     def _save(self) -> None:
+        self._settle()
         self.progress.schedule = self.schedule.state()
         if self.accelerator.is_main_process:
             save_checkpoint(

@@ -15,9 +15,7 @@ from rich.table import Table
 from probformer.config import RunSettings
 from probformer.config.lookup import read_settings
 from probformer.data.corpus import load_corpus
-from probformer.data.encoded import EncodedSplit
 from probformer.data.sentence import Sentence
-from probformer.tasks.labels import IGNORE
 from probformer.tasks.mlm import MaskedLM
 from probformer.training.commands import train_one
 from probformer.training.run_folder import load_run
@@ -62,13 +60,9 @@ def unigram_perplexity(folder: Path, settings: RunSettings) -> float:
     splits = load_corpus(settings.data, Path(".")).splits
     counts = np.bincount(task.encode(splits["train"]).fields["words"], minlength=task.classes)
     probabilities = (counts[: task.classes] + 1) / (counts[: task.classes] + 1).sum()
-    targets = _masked_targets(task, task.encode(splits["test"]))
+    test = task.encode(splits["test"])
+    targets = task.evaluation_batch(test, range(len(test))).targets["word"].numpy()
     return math.exp(-np.log(probabilities[targets]).mean())
-
-
-def _masked_targets(task: MaskedLM, split: EncodedSplit) -> np.ndarray:
-    targets = task.evaluation_batch(split, range(len(split))).targets["word"].numpy()
-    return targets[targets != IGNORE]
 
 
 def frequent_tag_accuracy(settings: RunSettings) -> float:

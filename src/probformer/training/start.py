@@ -18,7 +18,7 @@ from probformer.encoder import Encoder
 from probformer.errors import InputError, counted, require
 from probformer.heads import Model
 from probformer.tasks import Task, build_task
-from probformer.tasks.task import UNKNOWN_HEAD
+from probformer.tasks.batch import UNKNOWN_HEAD
 from probformer.training.curves import check_tensorboard
 from probformer.training.loop import Training
 from probformer.training.report import Reporter

@@ -1,0 +1,134 @@
+"""An epoch of masked language modelling at the paper's sizes, PT beside the Transformer.
+
+    python benchmarks/epoch.py --text ptb.train.txt --profile
+
+Training as `probformer train` does it, without the dev split: batches of 64 in chunks of 16. The
+first epoch, in which kernels are compiled and CUDA graphs captured, is not timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+
+from probformer.config import (
+    EncoderSettings,
+    FileData,
+    RotarySettings,
+    RunSettings,
+    TransformerSettings,
+)
+from probformer.config.lookup import read_settings
+from probformer.data.batches import training_batches
+from probformer.training.loop import Training
+from probformer.training.report import Reporter
+from probformer.training.start import prepare
+from step import machine, synchronise
+
+REFERENCE = "Transformer"
+PROFILED = 100
+"""Batches."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", type=Path, help="a sentence a line; default: made up, like PTB's")
+    parser.add_argument("--sentences", type=int, default=42068, help="at most so many")
+    parser.add_argument("--precision", default="bf16", choices=["fp32", "tf32", "bf16"])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--profile", action="store_true", help="what a step's time goes into")
+    arguments = parser.parse_args()
+
+    accelerator = Accelerator(cpu=arguments.device == "cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        text = arguments.text or made_up(Path(folder) / "text.txt", arguments.sentences)
+        path = str(text.resolve())
+        data = FileData(train=path, dev=path, test=path, first=arguments.sentences)
+        runs = {}
+        for name, encoder in encoders().items():
+            settings = settings_for(name, encoder, data, arguments.precision)
+            run = prepare(settings, Path(folder) / name, Path("."), Reporter(), accelerator)
+            runs[name] = (run, *seconds_of_two_epochs(run))
+    sentences, reference = len(runs[REFERENCE][0].splits["train"]), runs[REFERENCE][2]
+    device = machine(accelerator.device)
+    print(f"An epoch of {sentences:,} sentences in {arguments.precision}, on {device}.\n")
+    print(f"| {'':12} | {'first epoch, s':>14} | {'epoch, s':>8} | sentences/s | / Transformer |")
+    print(f"|{'-' * 14}|{'-' * 15}:|{'-' * 9}:|{'-' * 12}:|{'-' * 14}:|")
+    for name, (_, first, later) in runs.items():
+        speed = f"{sentences / later:11,.0f} | {later / reference:13.2f}"
+        print(f"| {name:12} | {first:14.2f} | {later:8.2f} | {speed} |")
+    if arguments.profile:
+        print(f"\nMilliseconds a step, each stage waited for; means of {PROFILED} batches.\n")
+        print(f"| {'':12} | batch made | forward and backward | update |")
+        print(f"|{'-' * 14}|{'-' * 11}:|{'-' * 21}:|{'-' * 7}:|")
+        for name, (run, _, _) in runs.items():
+            made, gradients, update = stages(run)
+            print(f"| {name:12} | {made:10.3f} | {gradients:20.3f} | {update:6.3f} |")
+
+
+def encoders() -> dict[str, EncoderSettings | TransformerSettings]:
+    uv = read_settings("mlm-ptb-pt", []).encoder
+    assert isinstance(uv, EncoderSettings)
+    rotary = replace(uv, potential=RotarySettings(rank=64))
+    return {"UV": uv, "Rotary": rotary, REFERENCE: read_settings("mlm-ptb-transformer", []).encoder}
+
+
+def settings_for(
+    name: str, encoder: EncoderSettings | TransformerSettings, data: FileData, precision: str
+) -> RunSettings:
+    published = read_settings(f"mlm-ptb-{'transformer' if name == REFERENCE else 'pt'}", [])
+    training = replace(published.training, batch=64, chunk=16, precision=precision)
+    return replace(published, data=data, encoder=encoder, training=training)
+
+
+def made_up(path: Path, count: int) -> Path:
+    """Sentences as long as those of the Penn Treebank: 21 words on average, 82 at most."""
+    random = np.random.default_rng(0)
+    lengths = np.clip(np.rint(random.gamma(4.3, 4.9, count)), 1, 82).astype(int)
+    ranks = random.zipf(1.15, lengths.sum()) % 9998
+    words = np.char.add("w", ranks.astype(str))
+    sentences = np.split(words, np.cumsum(lengths)[:-1])
+    path.write_text("\n".join(map(" ".join, sentences)) + "\n", encoding="utf-8")
+    return path
+
+
+def seconds_of_two_epochs(run: Training) -> tuple[float, float]:
+    """The second one in the random order that all but the first have."""
+    found = []
+    for epoch in range(2):
+        run.progress.epoch, run.progress.batch, run.progress.seconds = epoch, 0, 0.0
+        run._epoch()
+        found.append(run.progress.seconds)
+    return found[0], found[1]
+
+
+def stages(run: Training) -> tuple[float, float, float]:
+    """Milliseconds to make a batch, for its gradient, and for the update."""
+    training, split, device = run.training, run.splits["train"], run.accelerator.device
+    batches = training_batches(split.lengths, training.batch, 1, 0, training.by_length)[:PROFILED]
+    times = np.zeros(3)
+    for indices in batches:
+        synchronise(device)
+        moments = [time.perf_counter()]
+        batch = run._batch_of(indices)
+        moments.append(time.perf_counter())
+        run.gradients.add(batch)
+        synchronise(device)
+        moments.append(time.perf_counter())
+        run.updates.apply(training.learning_rate)
+        run.updates.read()
+        moments.append(time.perf_counter())
+        times += np.diff(moments)
+    made, gradients, update = 1e3 * times / len(batches)
+    return made, gradients, update
+
+
+if __name__ == "__main__":
+    main()

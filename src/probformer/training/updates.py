@@ -1,0 +1,115 @@
+"""From gradients to parameters: clipping and Adam, unless a loss or a gradient is not finite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from probformer.config import TrainingSettings
+
+
+class Updates:
+    """Looks at each update before it is made; what a CPU does.
+
+    Parameters' gradients and their loss have been added up before, and are zero after an update.
+    """
+
+    unread = 1
+    """So many updates may be made before `read` must be called."""
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], loss: Tensor, settings: TrainingSettings
+    ) -> None:
+        self.parameters, self.loss, self.clip = parameters, loss, settings.clip
+        self.optimizer = self._adam(settings)
+        self._found: list[tuple[float, float]] = []
+
+    def _adam(self, settings: TrainingSettings) -> torch.optim.Adam:
+        return adam(self.parameters, settings, settings.learning_rate)
+
+    def apply(self, rate: float) -> None:
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        self._found.append((self.loss.item(), norm.item()))
+        if all(map(math.isfinite, self._found[-1])):
+            self.optimizer.param_groups[0]["lr"] = rate
+            self.optimizer.step()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.optimizer.zero_grad(set_to_none=False)
+        self.loss.zero_()
+
+    def read(self) -> list[tuple[float, float]]:
+        """The loss and the gradient's norm of each update since the last call."""
+        found, self._found = self._found, []
+        return found
+
+
+class DeviceUpdates(Updates):
+    """The same without waiting for the device, which refuses by itself what is not finite.
+
+    After one such update it refuses all. On a GPU the whole of it is a CUDA graph.
+    """
+
+    unread = 50
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], loss: Tensor, settings: TrainingSettings
+    ) -> None:
+        super().__init__(parameters, loss, settings)
+        device = loss.device
+        self.refused = torch.zeros((), device=device)
+        self.optimizer.found_inf = self.refused  # type: ignore[attr-defined]  fused Adam's own
+        self.results = torch.zeros(self.unread, 2, device=device)
+        self.slot = torch.zeros(1, dtype=torch.long, device=device)
+        self.made = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def _adam(self, settings: TrainingSettings) -> torch.optim.Adam:
+        self.rate = torch.tensor(settings.learning_rate, device=self.loss.device)
+        on_gpu = self.rate.is_cuda
+        return adam(self.parameters, settings, self.rate, fused=True, capturable=on_gpu)
+
+    def apply(self, rate: float) -> None:
+        assert self.made < self.unread, "what updates found has not been read"
+        self.rate.fill_(rate)
+        if self.graph is not None:
+            self.graph.replay()
+        else:
+            self._apply()
+            if self.loss.is_cuda:  # the first one has set Adam up
+                self.graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self.graph):
+                    self._apply()
+        self.made += 1
+
+    def _apply(self) -> None:
+        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        found = torch.stack([self.loss, norm])
+        self.results.index_copy_(0, self.slot, found.unsqueeze(0))
+        self.slot += 1
+        self.refused.copy_(torch.maximum(self.refused, (~found.isfinite()).any().float()))
+        self.optimizer.step()
+        self._clear()
+
+    def read(self) -> list[tuple[float, float]]:
+        found = [(loss, norm) for loss, norm in self.results[: self.made].tolist()]
+        self.made = 0
+        self.slot.zero_()
+        return found
+
+
+def adam(
+    parameters: Sequence[nn.Parameter],
+    settings: TrainingSettings,
+    rate: float | Tensor,
+    **options: bool,
+) -> torch.optim.Adam:
+    """With weight decay coupled, as published."""
+    decay = settings.weight_decay
+    return torch.optim.Adam(
+        parameters, lr=rate, betas=(0.9, 0.999), eps=1e-9, weight_decay=decay, **options
+    )

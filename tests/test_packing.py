@@ -1,0 +1,98 @@
+"""Sentences laid end to end give what they give when padded: values and gradients."""
+
+import pytest
+import torch
+
+from models import EXTRAS, WORDS, build
+from probformer import Encoder, Inference, mean_field
+from probformer.config import EncoderSettings, UVSettings
+from probformer.errors import InputError
+from probformer.packing import Packing
+
+LENGTHS = (4, 0, 7, 1, 2)
+"""One is missing, one is alone."""
+UNROOTED = [name for name in EXTRAS if "root" not in name]
+
+
+def packing_of(lengths=LENGTHS, longest=8):
+    sizes = torch.tensor(lengths, dtype=torch.int32)
+    return Packing((sizes.cumsum(0) - sizes).int(), sizes, longest)
+
+
+def rows(values, lengths=LENGTHS):
+    """Padded sentences, from a row of them."""
+    n = max(lengths)
+    out = values.new_zeros(len(lengths), n, *values.shape[2:])
+    start = 0
+    for b, length in enumerate(lengths):
+        out[b, :length] = values[0, start : start + length]
+        start += length
+    return out
+
+
+@pytest.mark.parametrize("extras", UNROOTED)
+@pytest.mark.parametrize("words", WORDS)
+def test_packed_is_padded(words, extras):
+    potentials, inference = build(words, extras), Inference(iterations=3)
+    total, places = sum(LENGTHS), 20
+    row = torch.randn(1, places, potentials.words.labels, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(1, places, potentials.words.labels, dtype=torch.float64)
+    weight[:, total:] = 0
+    mask = torch.arange(places)[None] < total
+    packed = mean_field(row, mask, potentials, inference, packing=packing_of())
+    parameters = [row, *potentials.parameters()]
+    gradients = torch.autograd.grad((packed.z_scores * weight).sum(), parameters, allow_unused=True)
+
+    padded_mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    padded = mean_field(rows(row), padded_mask, potentials, inference)
+    loss = (padded.z_scores * rows(weight)).sum()
+    expected = torch.autograd.grad(loss, parameters, allow_unused=True)
+
+    assert packed.z_scores.shape == (1, places, potentials.words.labels)
+    torch.testing.assert_close(rows(packed.z_scores), padded.z_scores)
+    torch.testing.assert_close(rows(packed.z_marginals), padded.z_marginals)
+    n = max(LENGTHS)
+    torch.testing.assert_close(packed.head_marginals[:, :, :n, :n], padded.head_marginals)
+    assert packed.z_scores[:, total:].eq(0).all()
+    for name, a, b in zip(["unary", *dict(potentials.named_parameters())], gradients, expected,
+                          strict=True):  # fmt: skip
+        torch.testing.assert_close(a, b, msg=name)
+
+
+def test_a_full_row_and_an_encoder():
+    encoder = Encoder(9, EncoderSettings(labels=8, channels=2, potential=UVSettings(rank=4)))
+    lengths = (3, 5)
+    words = torch.randint(9, (1, 8))
+    packed = encoder(words, torch.ones_like(words, dtype=torch.bool), packing=packing_of(lengths))
+    for start, length in ((0, 3), (3, 5)):
+        sentence = words[:, start : start + length]
+        alone = encoder(sentence, torch.ones_like(sentence, dtype=torch.bool))
+        torch.testing.assert_close(packed.z_scores[:, start : start + length], alone.z_scores)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"starts": torch.zeros(2)}, r"packing\.starts must be of type int32 and shape \(S,\)"),
+        ({"lengths": torch.zeros(1, dtype=torch.int32)}, "must have the same shape"),
+        ({"longest": 0}, r"packing\.longest must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_a_wrong_packing_is_refused_by_name(changes, message):
+    given = {"starts": torch.tensor([0, 2]).int(), "lengths": torch.tensor([2, 2]).int()}
+    packing = Packing(**{**given, "longest": 4, **changes})
+    unary, mask = torch.zeros(1, 4, 5, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
+    with pytest.raises(InputError, match=message):
+        mean_field(unary, mask, build(), packing=packing)
+
+
+def test_what_belongs_to_a_sentence_is_refused():
+    unary, mask = torch.zeros(1, 4, 5, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
+    packing = packing_of((2, 2))
+    with pytest.raises(InputError, match="packing does not go with a root, evidence or a trace"):
+        mean_field(unary, mask, build(extras="root"), packing=packing)
+    with pytest.raises(InputError, match="packing does not go with a root, evidence or a trace"):
+        mean_field(unary, mask, build(), packing=packing, trace=True)
+    two = torch.zeros(2, 4, 5, dtype=torch.float64)
+    with pytest.raises(InputError, match="with packing, mask must have one row, got 2"):
+        mean_field(two, mask.expand(2, 4), build(), packing=packing)
