@@ -1,5 +1,7 @@
 """Short sentences, each whole in a block: what `short_passes.py` is given."""
 
+# pyright: reportCallIssue=false  (kernels take their arguments in groups)
+
 from __future__ import annotations
 
 from typing import Any
