@@ -87,7 +87,8 @@ def _places(rows, d, ROWS: tl.constexpr, D: tl.constexpr):
 @triton.jit
 def _factor(SEED, row, label, rate, DROPOUT: tl.constexpr):
     if DROPOUT:
-        return dropout_factor(dropout_key(SEED, tl.program_id(0)), row, label, rate)
+        key = dropout_key(SEED, tl.program_id(0))
+        return dropout_factor(key, row[:, None], label[None, :], rate)
     else:
         return 1.0
 

@@ -25,31 +25,34 @@ def inputs_of(problem: Problem, vectors: Vectors) -> tuple[Tensor | None, ...]:
 
 
 def sizes_of(problem: Problem, vectors: Vectors) -> tuple[float, ...]:
-    """Channels, r, strides of what is read and of what is written, 1/λ, dropout's rate.
-
-    A stride of zero is an axis that is shared.
-    """
+    """Channels, r, strides of what is read and of what is written, 1/λ, dropout's rate."""
     a, b = vectors.dependents, vectors.heads
     h, r = problem.channels, a.shape[-1]
-    strides = (_stride(x, axis) for x in (a, b) for axis in range(3))
-    written = (x.shape[1] * h * r for x in (a, b))
-    out_a, out_b = written
-    return (h, r, *strides, out_a, h * r, out_b, h * r, 1 / problem.weight, problem.rate)
+    out_a, out_b = (x.shape[1] * h * r for x in (a, b))
+    strides = (*strides_of(a), *strides_of(b), out_a, h * r, out_b, h * r)
+    return (h, r, *strides, 1 / problem.weight, problem.rate)
 
 
-def _stride(x: Tensor, axis: int) -> int:
-    return x.stride(axis) if x.shape[axis] > 1 or axis == 0 else 0
+def strides_of(x: Tensor) -> tuple[int, int, int]:
+    """Of rows, buckets and channels; zero for an axis that is shared."""
+    row, bucket, channel, _ = x.stride()
+    return row, bucket if x.shape[1] > 1 else 0, channel if x.shape[2] > 1 else 0
+
+
+def width_of(r: int) -> int:
+    """Components in a tile, of vectors that are not turned."""
+    return min(max(16, triton.next_power_of_2(r)), _WIDEST)
 
 
 def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:
     a, b = vectors.dependents, vectors.heads
     rotary = problem.angles is not None
-    width = max(16, triton.next_power_of_2(a.shape[-1]))
+    r = a.shape[-1]
     exact = not torch.backends.cuda.matmul.allow_tf32
     return {
         "GAMMA": -1 if problem.gamma is None else problem.gamma,
         "K": problem.buckets,
-        "WIDTH": max(32, width) if rotary else min(width, _WIDEST),  # halves of at least 16
+        "WIDTH": max(32, triton.next_power_of_2(r)) if rotary else width_of(r),
         "A_SHARED": a.shape[1] == 1,
         "B_SHARED": b.shape[1] == 1,
         "SCALED": vectors.scale is not None,

@@ -8,12 +8,13 @@ and B once more, which costs less than to write all of them down.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from probformer.kernels import short
+from probformer.kernels import short, tiled
 from probformer.kernels.problem import Contexts, Problem, Vectors
 
 
@@ -44,7 +45,7 @@ class _WordMessages(torch.autograd.Function):
         problem: Problem,
     ) -> tuple[Tensor, Tensor]:
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
-        found = short.forward(problem, vectors)
+        found = _kernels(problem).forward(problem, vectors)
         ctx.save_for_backward(q, u, v, scale, rest, found.normaliser)
         ctx.problem = problem
         return _collect(found.to_dependents, u, found.to_heads, v), found.normaliser
@@ -57,12 +58,16 @@ class _WordMessages(torch.autograd.Function):
         d_message = d_message.to(q.dtype).contiguous()
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
         by_contexts = Contexts(_project(d_message, u), _project(d_message, v), d_normaliser)
-        found = short.backward(ctx.problem, vectors, normaliser, by_contexts)
+        found = _kernels(ctx.problem).backward(ctx.problem, vectors, normaliser, by_contexts)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
         dq = _collect(found.dependents[0], u, found.heads[0], v)
         du = _weight_gradient(found.dependents, both, u)
         dv = None if v is None else _weight_gradient(found.heads, both, v)
         return dq, du, dv, found.scale, found.rest, None
+
+
+def _kernels(problem: Problem) -> ModuleType:
+    return short if problem.layout.longest <= short.LONGEST else tiled
 
 
 def _project(q: Tensor, weight: Tensor | None) -> Tensor:

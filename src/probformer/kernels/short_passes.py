@@ -122,7 +122,7 @@ def forward(
     p = p / total[:, None]
     if DROPOUT:
         key = dropout_key(SEED, tl.program_id(0))
-        p = p * dropout_factor(key, position, position, rate)
+        p = p * dropout_factor(key, position[:, None], position[None, :], rate)
 
     for first in range(0, r, WIDTH):
         column, there = columns_of(first, r, WIDTH, ROTARY)
@@ -241,7 +241,7 @@ def backward(
     dropped = p
     if DROPOUT:
         key = dropout_key(SEED, tl.program_id(0))
-        factor = dropout_factor(key, position, position, rate)
+        factor = dropout_factor(key, position[:, None], position[None, :], rate)
         dropped = p * factor
         d_p = d_p * factor
     d_normaliser = -tl.sum(p * d_p, 1)

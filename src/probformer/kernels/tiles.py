@@ -106,14 +106,12 @@ def dropout_key(SEED, number):
 def dropout_factor(key, dependent, head, rate):
     """0 with probability `rate`, 1/(1 − rate) otherwise: a hash of the pair's place.
 
-    Forward and backward passes draw the same, whatever tiles they work in. A hash of eight
-    instructions: ten rounds of Philox for every pair would take longer than all the rest.
+    Positions have shapes that broadcast. Forward and backward passes draw the same, whatever tiles
+    they work in. A hash of five instructions for a pair: ten rounds of Philox would take longer
+    than all the rest.
     """
     first, second = key
-    x = (dependent[:, None] * 65536 + head[None, :]).to(tl.uint32) ^ first
-    x = (x ^ (x >> 16)) * 0x7FEB352D
-    x = x ^ second
+    x = (dependent.to(tl.uint32) * 0x9E3779B1 + first) ^ (head.to(tl.uint32) * 0x85EBCA77 + second)
+    x = x * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
-    x = x ^ (x >> 16)
-    draw = (x >> 8).to(tl.float32) * (1.0 / 16777216.0)
-    return tl.where(draw >= rate, 1.0 / (1.0 - rate), 0.0)
+    return tl.where(x >= tl.cast(rate * 4294967296.0, tl.uint32), 1.0 / (1.0 - rate), 0.0)

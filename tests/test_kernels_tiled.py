@@ -1,0 +1,174 @@
+"""Kernels that work in tiles give what dense equations give, and draw what others draw."""
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="needs Triton")
+from probformer.kernels import launching, short, tiled
+from probformer.kernels.messages import word_messages
+from probformer.kernels.problem import Contexts, Layout, Problem, Vectors
+from probformer.potentials.buckets import Buckets
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+WORDS = ["full", "uv", "uvw", "shared-uv", "rotary"]
+LABELS, CHANNELS, RANK = 7, 2, 6
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles(monkeypatch):
+    """Some forty words then have tiles on the diagonal, at edges of far triangles and inside."""
+    monkeypatch.setattr(short, "LONGEST", 0)
+    monkeypatch.setattr(tiled, "EXACT", {"M": 16, "N": 16, "num_warps": 4, "num_stages": 1})
+
+
+def layout(sentences, mask=None):
+    """Sentences one behind the other."""
+    lengths = torch.tensor(sentences, dtype=torch.int32)
+    starts = lengths.cumsum(0, dtype=torch.int32) - lengths
+    mask = torch.ones(sum(sentences), dtype=torch.bool) if mask is None else mask
+    return Layout(starts.to(DEVICE), lengths.to(DEVICE), max(sentences), mask.to(DEVICE))
+
+
+def angles(n, r):
+    angle = torch.arange(n)[:, None] * 10000.0 ** (-2 * torch.arange(r // 2) / r)
+    return angle.cos().to(DEVICE), angle.sin().to(DEVICE)
+
+
+def build(words, sentences, *, gamma=2, rank=RANK, rest=False, rate=0.0, mask=None):
+    """A problem and what `word_messages` is given beside it, in float64."""
+    gamma = None if words == "rotary" else gamma
+    k, h, r = Buckets(gamma).count, CHANNELS, LABELS if words == "full" else rank
+    buckets = 1 if words in ("shared-uv", "rotary") else k
+    shape = (buckets, 1 if words == "uvw" else h, r, LABELS)
+    u, v = torch.randn(2, *shape, dtype=torch.float64)
+    where = layout(sentences, mask)
+    problem = Problem(
+        layout=where,
+        channels=h,
+        gamma=gamma,
+        weight=0.4,
+        angles=angles(max(sentences), r) if words == "rotary" else None,
+        rate=rate,
+        seed=torch.tensor([5], device=DEVICE),
+    )
+    rows = len(where.mask)
+    return problem, [
+        torch.randn(rows, LABELS, dtype=torch.float64).softmax(-1),
+        u,
+        None if words == "full" else v,
+        torch.randn(k, h, r, dtype=torch.float64) if words in ("uvw", "shared-uv") else None,
+        torch.randn(rows, h, dtype=torch.float64) if rest else None,
+    ]
+
+
+def dense(q, u, v, scale, rest, problem):
+    """What `word_messages` gives, sentence by sentence with all pairs in memory."""
+    message, normaliser = torch.zeros_like(q), q.new_zeros(len(q), CHANNELS)
+    of = Buckets(problem.gamma).of
+    k, mask = problem.buckets, problem.layout.mask.cpu()
+    u = u.expand(k, CHANNELS, -1, -1)
+    v = (torch.eye(LABELS, dtype=q.dtype) if v is None else v).expand(k, CHANNELS, -1, -1)
+    for start, n in zip(
+        problem.layout.starts.tolist(), problem.layout.lengths.tolist(), strict=True
+    ):
+        rows, word = slice(start, start + n), mask[start : start + n]
+        bucket = torch.tensor([[of(i - j) for j in range(n)] for i in range(n)])
+        a, b = (torch.einsum("id,khrd->khir", q[rows], x) for x in (u, v))
+        a = a if scale is None else a * scale[:, :, None]
+        a, b = turn(a, problem, 1), turn(b, problem, 1)
+        pairs = bucket == torch.arange(k)[:, None, None, None]
+        allowed = word[:, None] & word & ~torch.eye(n, dtype=torch.bool)
+        scores = ((a @ b.mT * pairs).sum(0) / problem.weight).masked_fill(~allowed, -torch.inf)
+        total = scores if rest is None else torch.cat([scores, rest[rows].mT[..., None]], -1)
+        log_sum = total.masked_fill(~total.isfinite(), -1e30).logsumexp(-1)
+        p = (scores - log_sum[..., None]).exp() * pairs
+        y, z = turn(p @ b, problem, -1), turn(p.mT @ a, problem, -1)
+        y = y if scale is None else y * scale[:, :, None]
+        found = torch.einsum("khir,khrd->id", y, u) + torch.einsum("khir,khrd->id", z, v)
+        message = message.index_copy(0, torch.arange(start, start + n), found)
+        normaliser = normaliser.index_copy(0, torch.arange(start, start + n), log_sum.mT)
+    return message, normaliser
+
+
+def turn(x, problem, sign):
+    if problem.angles is None:
+        return x
+    cos, sin = (table[: x.shape[-2]].cpu().to(x.dtype) for table in problem.angles)
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - sign * second * sin, sign * first * sin + second * cos], -1)
+
+
+def results(function, problem, arguments, counts):
+    """Messages and all gradients of a function of messages, and of normalisers where heads other
+    than words take part; for rows that count."""
+    arguments = [None if x is None else x.detach().requires_grad_() for x in arguments]
+    message, normaliser = function(*arguments, problem)
+    outputs = [message[counts], *([] if arguments[-1] is None else [normaliser[counts]])]
+    torch.manual_seed(1)
+    weights = [torch.randn(x.shape, dtype=torch.float64) for x in outputs]
+    loss = sum((x.double().cpu() * w).sum() for x, w in zip(outputs, weights, strict=True))
+    inputs = [x for x in arguments if x is not None]
+    gradients = torch.autograd.grad(loss, inputs)
+    by_row = [x[counts] if len(x) == len(counts) else x for x in gradients]
+    return [x.double().cpu() for x in (*outputs, *by_row)]
+
+
+def assert_close(actual, expected, tolerance=1e-5):
+    for x, y in zip(actual, expected, strict=True):
+        assert torch.isfinite(x).all()
+        assert (x - y).norm() <= tolerance * (y.norm() + 1e-6)
+
+
+def assert_equals_dense(problem, arguments):
+    counts = problem.layout.mask.cpu()
+    single = [None if x is None else x.float().to(DEVICE) for x in arguments]
+    actual = results(word_messages, problem, single, counts)
+    assert_close(actual, results(dense, problem, arguments, counts))
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_tiles_equal_the_dense_equations(words):
+    assert_equals_dense(*build(words, [34, 2, 1]))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("words", WORDS)
+def test_tiles_far_before_and_after(words):
+    assert_equals_dense(*build(words, [50]))
+
+
+@pytest.mark.parametrize("words", ["uv", "shared-uv", "rotary"])
+def test_heads_other_than_words_and_padding_anywhere(words):
+    mask = torch.ones(22, dtype=torch.bool)
+    mask[[0, 5, 16, 17, 21]] = False
+    assert_equals_dense(*build(words, [19, 3], rest=True, mask=mask))
+
+
+@pytest.mark.parametrize("gamma", [None, 0, pytest.param(17, marks=pytest.mark.long)])
+def test_buckets_of_any_width(gamma):
+    assert_equals_dense(*build("uvw", [36], gamma=gamma))
+
+
+@pytest.mark.parametrize("words", ["uv", "uvw", "rotary"])
+def test_wide_vectors_come_in_several_tiles(words, monkeypatch):
+    monkeypatch.setattr(launching, "_WIDEST", 16)
+    assert_equals_dense(*build(words, [18], gamma=1, rank=20))
+
+
+def test_tiles_draw_what_short_sentences_draw():
+    problem, (q, u, v, _, _) = build("uv", [35, 3], rate=0.3)
+    a, b, y, z = (
+        torch.einsum("xd,khrd->xkhr", x, weight).float().to(DEVICE)
+        for x in (q, torch.randn_like(q))
+        for weight in (u, v)
+    )
+    vectors = Vectors(a, b, None, None)
+
+    def run(kernels):
+        found = kernels.forward(problem, vectors)
+        by_contexts = Contexts(y, z, torch.zeros_like(found.normaliser))
+        back = kernels.backward(problem, vectors, found.normaliser, by_contexts)
+        contexts = (found.to_dependents, found.to_heads, found.normaliser)
+        return [x.double() for x in (*contexts, back.dependents, back.heads)]
+
+    assert_close(run(tiled), run(short))
