@@ -5,6 +5,9 @@ independent pairs. Dependents and heads have a pass each and keep their sums to 
 is added up between programs, and every run gives the same. Padding must hold finite numbers.
 """
 
+# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# pyright: reportCallIssue=false, reportArgumentType=false
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,9 @@ Y and Z are the gradients by the contexts, of dependents and of heads. With dP =
 softmax of a dependent needs Σ_j P dP first; after that, both kinds of words are treated alike.
 """
 
+# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import triton

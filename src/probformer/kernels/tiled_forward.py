@@ -1,5 +1,8 @@
 """The forward passes over tiles of pairs: first each row's normaliser, then contexts."""
 
+# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import triton
