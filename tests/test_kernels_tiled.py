@@ -26,7 +26,7 @@ def layout(sentences, mask=None):
     lengths = torch.tensor(sentences, dtype=torch.int32)
     starts = lengths.cumsum(0, dtype=torch.int32) - lengths
     mask = torch.ones(sum(sentences), dtype=torch.bool) if mask is None else mask
-    return Layout(starts.to(DEVICE), lengths.to(DEVICE), max(sentences), mask.to(DEVICE))
+    return Layout.packed(starts.to(DEVICE), lengths.to(DEVICE), max(sentences), mask.to(DEVICE))
 
 
 def angles(n, r):
