@@ -1,6 +1,7 @@
 """Short sentences, each whole in a block: what `short_passes.py` is given."""
 
-# pyright: reportCallIssue=false  (kernels take their arguments in groups)
+# Kernels take their arguments in groups.
+# pyright: reportCallIssue=false
 
 from __future__ import annotations
 
