@@ -16,6 +16,7 @@ from typing import TypeVar
 import torch
 
 from candidates import NAMES, PRODUCTS, Shape, Step, step_of
+from probformer.training.memory import keep_freed_memory
 
 REFERENCE = "Transformer"
 K = TypeVar("K")
@@ -36,6 +37,7 @@ def main() -> None:
     parser.add_argument("--inference", action="store_true", help="forward alone")
     arguments = parser.parse_args()
 
+    keep_freed_memory()  # as in training
     torch.set_num_threads(arguments.threads)
     device, training = torch.device(arguments.device), not arguments.inference
     shape = Shape(arguments.batch, arguments.length, arguments.dropout, device)
