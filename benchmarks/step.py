@@ -1,18 +1,22 @@
-"""Time and memory of a training step, side by side in one run: `make bench`."""
+"""Time and memory of a training step or of inference, side by side in one run: `make bench`."""
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import platform
 import resource
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
 from candidates import PRODUCTS, Shape, Step, step_of
+from probformer.training.memory import keep_freed_memory
 
 REFERENCE = "Transformer"
 NAMES = (
@@ -24,6 +28,11 @@ NAMES = (
     REFERENCE,
     "relative Transformer",
 )
+K = TypeVar("K")
+
+
+Key = tuple[str, bool]
+"""A candidate's name, and whether it computes in bf16: autocast, with weights in float32."""
 
 
 def main() -> None:
@@ -34,36 +43,48 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.15)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--inference", action="store_true", help="forward alone")
     arguments = parser.parse_args()
 
+    keep_freed_memory()  # as in training
     torch.set_num_threads(arguments.threads)
-    device = torch.device(arguments.device)
+    device, training = torch.device(arguments.device), not arguments.inference
     shape = Shape(arguments.batch, arguments.length, arguments.dropout, device)
-    rounds = interleaved_rounds(shape, arguments.repeats)
-    memory = {name: peak_memory(name, shape) for name in NAMES}
+    shapes = {key: replace(shape, bf16=key[1]) for key in itertools.product(NAMES, (False, True))}
+    steps = {key: step_of(key[0], shaped, training) for key, shaped in shapes.items()}
+    rounds = take_turns(steps, shape, arguments.repeats)
+    memory = {key: peak_memory(key[0], shaped, training) for key, shaped in shapes.items()}
 
-    print(f"Training step (forward and backward, fp32), {shape.batch} × {shape.length} words,")
-    print(
-        f"dropout {shape.dropout}, on {machine(device)}; medians of {arguments.repeats} rounds.\n"
-    )
-    print(f"| {'':26} | {'ms':>8} | {'/ products':>10} | {'/ Transformer':>13} | {'peak MB':>8} |")
-    print(f"|{'-' * 28}|{'-' * 9}:|{'-' * 11}:|{'-' * 14}:|{'-' * 9}:|")
-    for name in NAMES:
-        milliseconds = 1e3 * statistics.median(turn[name] for turn in rounds)
-        floor, other = (
-            statistics.median(turn[name] / turn[reference] for turn in rounds)
-            for reference in (PRODUCTS, REFERENCE)
+    what = "Training step (forward and backward)" if training else "Inference"
+    print(f"{what}, {shape.batch} × {shape.length} words, dropout {shape.dropout},")
+    print(f"on {machine(device)}; medians of {arguments.repeats} rounds.\n")
+    print_table(rounds, memory)
+
+
+def print_table(rounds: list[dict[Key, float]], memory: dict[Key, int]) -> None:
+    """The products and the Transformer to compare with are those of the same precision."""
+    titles = (f"{'ms':>8}", "/ products", "/ Transformer", "fp32 / this", "peak MB")
+    print(f"| {'':30} | {' | '.join(titles)} |")
+    print(f"|{'-' * 32}|{'|'.join('-' * (len(title) + 1) + ':' for title in titles)}|")
+    for name, bf16 in memory:
+        this = name, bf16
+
+        def ratio(one: Key, other: Key) -> str:
+            return f"{statistics.median(turn[one] / turn[other] for turn in rounds):.2f}"
+
+        cells = (
+            f"{1e3 * statistics.median(turn[this] for turn in rounds):.1f}",
+            ratio(this, (PRODUCTS, bf16)),
+            ratio(this, (REFERENCE, bf16)),
+            ratio((name, False), this),
+            f"{memory[this] / 2**20:.0f}",
         )
-        ratios = f"{floor:10.2f} | {other:13.2f}"
-        print(f"| {name:26} | {milliseconds:8.1f} | {ratios} | {memory[name] / 2**20:8.0f} |")
+        row = (f"{cell:>{len(title)}}" for cell, title in zip(cells, titles, strict=True))
+        print(f"| {name + ', bf16' * bf16:30} | {' | '.join(row)} |")
 
 
-def interleaved_rounds(shape: Shape, repeats: int) -> list[dict[str, float]]:
+def take_turns(steps: dict[K, Step], shape: Shape, repeats: int) -> list[dict[K, float]]:
     """Seconds; the candidates take turns, so that a slow moment of the machine hits all."""
-    return take_turns({name: step_of(name, shape) for name in NAMES}, shape, repeats)
-
-
-def take_turns(steps: dict[str, Step], shape: Shape, repeats: int) -> list[dict[str, float]]:
     for step in steps.values():
         seconds(step, shape.device)
     return [
@@ -84,22 +105,22 @@ def synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def peak_memory(name: str, shape: Shape) -> int:
+def peak_memory(name: str, shape: Shape, training: bool = True) -> int:
     """Bytes that the model and a step need; on a CPU, measured in a process of its own."""
     if shape.device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(shape.device)
         before = torch.cuda.memory_allocated(shape.device)
-        step_of(name, shape)()
+        step_of(name, shape, training)()
         return torch.cuda.max_memory_allocated(shape.device) - before
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return pool.apply(_peak_memory, (name, shape))
+        return pool.apply(_peak_memory, (name, shape, training))
 
 
-def _peak_memory(name: str, shape: Shape) -> int:
+def _peak_memory(name: str, shape: Shape, training: bool) -> int:
     before = _resident_peak()
-    step_of(name, shape)()
+    step_of(name, shape, training)()
     return _resident_peak() - before
 
 

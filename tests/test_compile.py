@@ -10,6 +10,9 @@ from probformer import Encoder, Inference, Transformer, mean_field
 from probformer.config import EncoderSettings, RootSettings, TransformerSettings
 from probformer.errors import InputError
 
+# The compiler itself does to autograd functions what they warn of.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
 
 class CountingBackend:
     def __init__(self):

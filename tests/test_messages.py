@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from models import EXTRAS, WORDS, build, random_batch
-from probformer import mean_field, reference
+from probformer import Inference, mean_field, reference
 from probformer.energy import energy, free_energy, marginals_by_variable
 from probformer.errors import InputError
+from probformer.potentials.buckets import Buckets
+from probformer.potentials.pairwise import Pairs
 from probformer.testing import assert_messages_are_gradients, reference_sentence
 
 
@@ -20,6 +22,33 @@ def test_words(words, n):
 @pytest.mark.parametrize("extras", EXTRAS)
 def test_extras(words, extras):
     assert_messages_are_gradients(build(words, extras))
+
+
+@pytest.mark.parametrize("words", ["uv", "full-one-channel", "shared-uv", "uvw-blind"])
+def test_gradients_and_their_gradients(words):
+    """Those of scores and contexts are written out by hand."""
+    potentials, (unary, mask) = build(words), random_batch((4, 1))
+    inference = Inference(iterations=1)
+
+    def scores(unary, *_):
+        return mean_field(unary, mask, potentials, inference).z_scores
+
+    inputs = (unary.requires_grad_(), *potentials.parameters())
+    assert torch.autograd.gradcheck(scores, inputs)
+    assert torch.autograd.gradgradcheck(scores, inputs[:1])
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_projection_may_have_any_layout(shared):
+    buckets = Buckets(2)
+    a = torch.randn(3, 2, buckets.count, 4, 5).permute(4, 3, 2, 0, 1).requires_grad_()
+    b = torch.randn(4, 5, 1 if shared else buckets.count, 2, 3).permute(1, 0, 2, 4, 3)
+    p, heard = torch.rand(5, 3, 4, 4), []
+    for x, y in ((a, b), (a.contiguous(), b.contiguous())):
+        contexts = Pairs.of(x, y, buckets).contexts(p)
+        heard.append((*contexts, *torch.autograd.grad(contexts[1].square().sum(), a)))
+    for actual, expected in zip(*heard, strict=True):
+        torch.testing.assert_close(actual, expected)
 
 
 @pytest.mark.parametrize("extras", EXTRAS)

@@ -41,6 +41,11 @@ class Buckets:
         return 2 * self.gamma + 1
 
     @property
+    def far(self) -> list[int]:
+        """The open-ended buckets, first the one with the head to the right."""
+        return [0] if self.gamma is None else [0, self.count - 1]
+
+    @property
     def near(self) -> list[int]:
         """j−i of the buckets 1 … K−2, each of them a single distance."""
         gamma = self.gamma or 0

@@ -29,7 +29,7 @@ from probformer.config.settings import (
 )
 from probformer.errors import InputError, require_whole
 from probformer.potentials.buckets import Buckets
-from probformer.potentials.pairwise import Pairs, Vectors
+from probformer.potentials.pairwise import Pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +58,15 @@ class WordPotential(nn.Module, ABC):
         self.buckets = Buckets(gamma)
 
     @abstractmethod
-    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
-        """From Q_Z (B, n, d) to what each word offers as a dependent and as a head."""
+    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        """From Q_Z (B, n, d) to what each word offers as a dependent and as a head.
+
+        (B, n, K, h, r) both; heads have 1 for K or h where all buckets or channels share them.
+        """
 
     @abstractmethod
-    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
-        """The adjoint of `project`: from contexts, bucket by bucket, to labels (B, n, d)."""
+    def collect(self, to_dependents: Tensor, to_heads: Tensor) -> Tensor:
+        """The adjoint of `project`: from contexts of its shapes to labels (B, n, d)."""
 
     @abstractmethod
     def dense(self, offset: int) -> Tensor:
@@ -89,7 +92,7 @@ class WordPotential(nn.Module, ABC):
 
     def head_scores(self, pairs: Pairs) -> Tensor:
         """F (B, h, n, n), eq. 3."""
-        return pairs.scores()
+        return pairs.scores
 
     def label_messages(self, p: Tensor, pairs: Pairs) -> tuple[Tensor]:
         """G (B, n, d), eq. 4: each word hears its head and its dependents."""
@@ -107,11 +110,11 @@ class Full(WordPotential):
         super().__init__(labels, channels, gamma)
         self.T = nn.Parameter(torch.randn(self.buckets.count, channels, labels, labels))
 
-    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
-        return _project(q, self.T).unbind(2), [q.unsqueeze(2)] * self.buckets.count
+    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        return _project(q, self.T), q[:, :, None, None]
 
-    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
-        return _collect(torch.stack(list(to_dependents), 2), self.T) + _add(to_heads).squeeze(2)
+    def collect(self, to_dependents: Tensor, to_heads: Tensor) -> Tensor:
+        return _collect(to_dependents, self.T) + to_heads.flatten(2)
 
     def dense(self, offset: int) -> Tensor:
         return self.T[self.buckets.of(offset)].mT
@@ -131,12 +134,11 @@ class UV(WordPotential):
         self.U = _low_rank(self.buckets.count, channels, rank, labels)
         self.V = _low_rank(self.buckets.count, channels, rank, labels)
 
-    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
-        return _project(q, self.U).unbind(2), _project(q, self.V).unbind(2)
+    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        return _project(q, self.U), _project(q, self.V)
 
-    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
-        message = _collect(torch.stack(list(to_dependents), 2), self.U)
-        return message + _collect(torch.stack(list(to_heads), 2), self.V)
+    def collect(self, to_dependents: Tensor, to_heads: Tensor) -> Tensor:
+        return _collect(to_dependents, self.U) + _collect(to_heads, self.V)
 
     def dense(self, offset: int) -> Tensor:
         k = self.buckets.of(offset)
@@ -158,13 +160,13 @@ class UVW(WordPotential):
         self.V = _low_rank(self.buckets.count, rank, labels)
         self.W = nn.Parameter(torch.randn(self.buckets.count, channels, rank) / rank**0.5)
 
-    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
+    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
         dependents = _project(q, self.U).unsqueeze(3) * self.W  # (B, n, K, h, r)
-        return dependents.unbind(2), _project(q, self.V).unsqueeze(3).unbind(2)
+        return dependents, _project(q, self.V).unsqueeze(3)
 
-    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
-        message = _collect((torch.stack(list(to_dependents), 2) * self.W).sum(3), self.U)
-        return message + _collect(torch.stack(list(to_heads), 2).squeeze(3), self.V)
+    def collect(self, to_dependents: Tensor, to_heads: Tensor) -> Tensor:
+        message = _collect((to_dependents * self.W).sum(3), self.U)
+        return message + _collect(to_heads, self.V)
 
     def dense(self, offset: int) -> Tensor:
         k = self.buckets.of(offset)
@@ -186,13 +188,13 @@ class SharedUV(WordPotential):
         self.V = _low_rank(channels, rank, labels)
         self.D = nn.Parameter(torch.randn(self.buckets.count, channels, rank))
 
-    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
-        dependents, heads = _project(q, self.U), _project(q, self.V)
-        return [dependents * scale for scale in self.D.unbind(0)], [heads] * self.buckets.count
+    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
+        dependents, heads = _project(q, self.U).unsqueeze(2), _project(q, self.V).unsqueeze(2)
+        return dependents * self.D, heads
 
-    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
-        scaled = [x * scale for x, scale in zip(to_dependents, self.D.unbind(0), strict=True)]
-        return _collect(_add(scaled), self.U) + _collect(_add(to_heads), self.V)
+    def collect(self, to_dependents: Tensor, to_heads: Tensor) -> Tensor:
+        message = _collect((to_dependents * self.D).sum(2), self.U)
+        return message + _collect(to_heads, self.V)
 
     def dense(self, offset: int) -> Tensor:
         scale = self.D[self.buckets.of(offset)]
@@ -219,12 +221,13 @@ class Rotary(WordPotential):
         self.U = _low_rank(channels, rank, labels)
         self.V = _low_rank(channels, rank, labels)
 
-    def project(self, q: Tensor) -> tuple[Vectors, Vectors]:
+    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
         angles = self._angles(torch.arange(q.shape[1], device=q.device), q)
-        return [_turn(_project(q, self.U), angles)], [_turn(_project(q, self.V), angles)]
+        dependents, heads = (_turn(_project(q, x), angles) for x in (self.U, self.V))
+        return dependents.unsqueeze(2), heads.unsqueeze(2)
 
-    def collect(self, to_dependents: Vectors, to_heads: Vectors) -> Tensor:
-        (x,), (y,) = to_dependents, to_heads
+    def collect(self, to_dependents: Tensor, to_heads: Tensor) -> Tensor:
+        x, y = to_dependents.squeeze(2), to_heads.squeeze(2)
         back = self._angles(-torch.arange(x.shape[1], device=x.device), x)
         return _collect(_turn(x, back), self.U) + _collect(_turn(y, back), self.V)
 
@@ -280,13 +283,6 @@ def _project(q: Tensor, weight: Tensor) -> Tensor:
 def _collect(x: Tensor, weight: Tensor) -> Tensor:
     """(B, n, …), (…, d) -> (B, n, d): the adjoint of `_project`, one matrix product."""
     return x.flatten(2) @ weight.flatten(0, -2)
-
-
-def _add(vectors: Vectors) -> Tensor:
-    total = vectors[0]
-    for vector in vectors[1:]:
-        total = total + vector
-    return total
 
 
 def _gram(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from probformer.config.lookup import read_settings
 from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.errors import counted, require, require_whole
 from probformer.training.evaluation import evaluate
+from probformer.training.memory import keep_freed_memory
 from probformer.training.processes import join_processes
 from probformer.training.report import LineReporter, Reporter, build_reporter, shown
 from probformer.training.run_folder import figures_text, load_run
@@ -91,6 +92,7 @@ def train_one(
 
 
 def _train(settings, folder, data, reporter, accelerator, init, resume) -> Results:
+    keep_freed_memory()
     training = prepare(settings, folder, data, reporter, accelerator, init, resume)
     with StopSignal() as training.stop:
         return training.train()
