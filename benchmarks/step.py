@@ -19,7 +19,7 @@ from candidates import PRODUCTS, Shape, Step, step_of
 from probformer.training.memory import keep_freed_memory
 
 REFERENCE = "Transformer"
-NAMES = (
+NAMES: tuple[str, ...] = (
     PRODUCTS,
     "UV",
     "SharedUV",
