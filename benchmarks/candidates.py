@@ -235,4 +235,8 @@ def captured(step: Step) -> Step:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+
+    def replay(_reads: Step = step) -> None:  # the graph does not keep what it reads alive
+        graph.replay()
+
+    return replay

@@ -68,7 +68,12 @@ def oracle(potentials, unary, mask, inference):
     return outputs, gradients(outputs, [unary, *potentials.parameters()])
 
 
-@pytest.mark.parametrize("words", WORDS)
+QUICK = ("full", "uv", "uvw", "shared-uv", "rotary")
+
+
+@pytest.mark.parametrize(
+    "words", [pytest.param(w, marks=[] if w in QUICK else pytest.mark.long) for w in WORDS]
+)
 def test_words_equal_the_oracle(words):
     potentials, (unary, mask) = build(words), random_batch((6, 3, 1))
     expected, expected_gradients = oracle(potentials, unary, mask, TWICE)
@@ -89,7 +94,7 @@ def test_extras_equal_the_oracle(words, extras):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("words", ["full", "uv", "uvw", "shared-uv", "rotary"])
+@pytest.mark.parametrize("words", QUICK)
 @pytest.mark.parametrize("lengths", [(1,), (2, 1), (16,), (17, 15), (33, 20)])
 def test_lengths(words, lengths):
     """Around the sizes of blocks, against the plain path in float64."""
@@ -154,7 +159,7 @@ def test_heads_can_still_be_seen():
 
 
 @pytest.mark.gpu  # Triton's interpreter cannot multiply bfloat16
-@pytest.mark.parametrize("words", ["full", "uv", "uvw", "shared-uv", "rotary"])
+@pytest.mark.parametrize("words", QUICK)
 def test_half_precision_is_no_worse_than_the_plain_path(words):
     potentials, (unary, mask) = build(words, "root"), random_batch((9, 5, 1))
     unary = unary.requires_grad_()
@@ -246,7 +251,7 @@ def test_dropout_follows_the_generator():
         generator = torch.Generator(DEVICE).manual_seed(seed)
         found = mean_field(
             unary.to(DEVICE), mask.to(DEVICE), potentials.to(DEVICE),
-            dropout=0.5, generator=generator, attention=False,
+            TWICE, dropout=0.5, generator=generator, attention=False,
         )  # fmt: skip
         return found.z_scores
 

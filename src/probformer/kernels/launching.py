@@ -61,3 +61,14 @@ def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:
         "DROPOUT": problem.rate > 0,
         "PRECISION": "ieee" if exact else "tf32",
     }
+
+
+def empty_for_contexts(x: Tensor, channels: int, *copies: int) -> Tensor:
+    """For what vectors (R, K, h or 1, r) become, a channel each.
+
+    Where all channels share the vectors, they are to be added up: in float32, so that only the sum
+    is rounded.
+    """
+    added = x.shape[2] < channels
+    dtype = torch.promote_types(x.dtype, torch.float32) if added else x.dtype
+    return x.new_empty(*copies, *x.shape[:2], channels, x.shape[-1], dtype=dtype)

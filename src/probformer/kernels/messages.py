@@ -79,7 +79,10 @@ def _project(q: Tensor, weight: Tensor | None) -> Tensor:
 
 def _collect(x: Tensor, u: Tensor, y: Tensor, v: Tensor | None) -> Tensor:
     """x U + y V: the adjoint of both projections; channels that share a weight add up before."""
-    first = y.sum(2).flatten(1) if v is None else _shared(y, v).flatten(1) @ v.flatten(0, 2)
+    if v is None:
+        first = y.sum(2).flatten(1).to(u.dtype)
+    else:
+        first = _shared(y, v).flatten(1) @ v.flatten(0, 2)
     return torch.addmm(first, _shared(x, u).flatten(1), u.flatten(0, 2))
 
 
@@ -89,4 +92,4 @@ def _weight_gradient(x: Tensor, q: Tensor, weight: Tensor) -> Tensor:
 
 
 def _shared(x: Tensor, weight: Tensor) -> Tensor:
-    return x.sum(2, keepdim=True) if weight.shape[1] < x.shape[2] else x
+    return x.sum(2, keepdim=True).to(weight.dtype) if weight.shape[1] < x.shape[2] else x

@@ -12,7 +12,7 @@ import triton
 from torch import Tensor
 
 from probformer.kernels import short_passes
-from probformer.kernels.launching import constants_of, inputs_of, sizes_of
+from probformer.kernels.launching import constants_of, empty_for_contexts, inputs_of, sizes_of
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 
 LONGEST = 64
@@ -21,8 +21,7 @@ LONGEST = 64
 
 def forward(problem: Problem, vectors: Vectors) -> Contexts:
     a, b, h = vectors.dependents, vectors.heads, problem.channels
-    y = a.new_empty(len(a), a.shape[1], h, a.shape[-1])
-    z = b.new_empty(len(b), b.shape[1], h, b.shape[-1])
+    y, z = empty_for_contexts(a, h), empty_for_contexts(b, h)
     normaliser = a.new_empty(len(a), h, dtype=torch.float32)
     for shortest, n in _sizes(problem):
         short_passes.forward[_grid(problem)](
@@ -31,7 +30,7 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
             *sizes_of(problem, vectors),
             shortest,
             N=n,
-            **_constants(problem, vectors, warps=4),
+            **_constants(problem, vectors, warps=2 if n <= 32 and vectors.scale is not None else 4),
         )
     return Contexts(y, z, normaliser)
 
@@ -41,14 +40,14 @@ def backward(
 ) -> Gradients:
     """`gradients` are those by the contexts, shaped as A and B are."""
     a, b, h = vectors.dependents, vectors.heads, problem.channels
-    of_a = a.new_empty(2, len(a), a.shape[1], h, a.shape[-1])
-    of_b = b.new_empty(2, len(b), b.shape[1], h, b.shape[-1])
+    of_a, of_b = empty_for_contexts(a, h, 2), empty_for_contexts(b, h, 2)
     d_scale = d_rest = None
     if vectors.scale is not None:
         sentences = len(problem.layout.starts)
         d_scale = a.new_zeros(sentences, *vectors.scale.shape, dtype=torch.float32)
     if vectors.rest is not None:
         d_rest = torch.empty_like(vectors.rest)
+    narrow = vectors.scale is None and a.shape[-1] <= 64
     for shortest, n in _sizes(problem):
         short_passes.backward[_grid(problem)](
             *inputs_of(problem, vectors),
@@ -58,7 +57,7 @@ def backward(
             *sizes_of(problem, vectors),
             shortest,
             N=n,
-            **_constants(problem, vectors, warps=2 if n <= 32 and d_scale is None else 4),
+            **_constants(problem, vectors, warps=2 if n <= 32 and narrow else 4),
         )
     return Gradients(of_a, of_b, None if d_scale is None else d_scale.sum(0), d_rest)
 
@@ -76,5 +75,5 @@ def _sizes(problem: Problem) -> list[tuple[int, int]]:
 
 def _constants(problem: Problem, vectors: Vectors, warps: int) -> dict[str, Any]:
     """Warps and stages as measured: what counts is how many programs a processor can hold."""
-    stages = 2 if vectors.dependents.shape[1] == 1 else 3
+    stages = 3 if vectors.dependents.shape[1] > 1 else 2 if vectors.scale is None else 1
     return {"num_warps": warps, "num_stages": stages, **constants_of(problem, vectors)}

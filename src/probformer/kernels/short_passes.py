@@ -140,7 +140,7 @@ def forward(
             d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
             p_k = tl.where(bucket == k, p, 0.0).to(dtype)
             to_dependents = tl.dot(p_k, b, input_precision=PRECISION) * d
-            to_heads = tl.dot(tl.trans(p_k), scaled(a, d, SCALED), input_precision=PRECISION)
+            to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION) * d
             all_dependents = _keep(
                 all_dependents,
                 to_dependents,
@@ -272,7 +272,6 @@ def backward(
                 b = load_rows(B + k * b_bucket, position, length, b_row, column, there)
                 z = load_rows(Z + k * b_bucket, position, length, b_row, column, there)
             d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-            a_k, y_k = scaled(a, d, SCALED), scaled(y, d, SCALED)
             p_k = tl.where(bucket == k, dropped, 0.0).to(dtype)
             s_k = tl.where(bucket == k, d_score, 0.0).to(dtype)
             to_dependents = tl.dot(p_k, b, input_precision=PRECISION)
@@ -305,9 +304,9 @@ def backward(
                 there,
                 A_SHARED,
             )
-            to_heads = tl.dot(tl.trans(p_k), a_k, input_precision=PRECISION)
-            db = tl.dot(tl.trans(p_k), y_k, input_precision=PRECISION)
-            db = tl.dot(tl.trans(s_k), a_k, db, input_precision=PRECISION)
+            to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION) * d
+            db = tl.dot(tl.trans(p_k), y, input_precision=PRECISION)
+            db = tl.dot(tl.trans(s_k), a, db, input_precision=PRECISION) * d
             all_heads = _keep(
                 all_heads,
                 to_heads,

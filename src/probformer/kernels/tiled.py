@@ -21,7 +21,7 @@ import triton.language as tl
 from torch import Tensor
 
 from probformer.kernels import tiled_backward, tiled_forward
-from probformer.kernels.launching import constants_of, strides_of, width_of
+from probformer.kernels.launching import constants_of, empty_for_contexts, strides_of, width_of
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 from probformer.kernels.tiles import columns_of, load_angles, load_rows, store_rows, turn
 
@@ -52,7 +52,7 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
     )
     found = []
     for side in _sides(a, b, shift, absent):
-        out = a.new_empty(*side.own.shape[:2], problem.channels, a.shape[-1])
+        out = empty_for_contexts(side.own, problem.channels)
         tiles = _tiles(a.shape[-1])
         tiled_forward.contexts[_grid(problem, by_side, tiles)](
             *(side.own, side.other, vectors.scale, side.own_shift, side.other_shift),
@@ -99,7 +99,7 @@ def backward(
         d_scale = a.new_zeros(parts, *vectors.scale.shape, dtype=torch.float32)
     found = []
     for side, d_own, d_other in zip(_sides(a, b, shift, absent), (y, z), (z, y), strict=True):
-        out = a.new_empty(2, *side.own.shape[:2], problem.channels, a.shape[-1])
+        out = empty_for_contexts(side.own, problem.channels, 2)
         tiles = _tiles(a.shape[-1])
         tiled_backward.gradients[_grid(problem, by_side, tiles)](
             *(side.own, side.other, d_own, d_other, vectors.scale),
