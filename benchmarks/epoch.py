@@ -9,6 +9,7 @@ first epoch, in which kernels are compiled and CUDA graphs captured, is not time
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 import time
 from dataclasses import replace
@@ -18,6 +19,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
+from performance_page import PROFILED, REFERENCE, epoch_lines, write_page
 from probformer.config import (
     EncoderSettings,
     FileData,
@@ -32,10 +34,6 @@ from probformer.training.report import Reporter
 from probformer.training.start import prepare
 from step import machine, synchronise
 
-REFERENCE = "Transformer"
-PROFILED = 100
-"""Batches."""
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -44,6 +42,7 @@ def main() -> None:
     parser.add_argument("--precision", default="bf16", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--profile", action="store_true", help="what a step's time goes into")
+    parser.add_argument("--docs", type=Path, help="write the figures into this folder's page")
     arguments = parser.parse_args()
 
     accelerator = Accelerator(cpu=arguments.device == "cpu")
@@ -56,21 +55,26 @@ def main() -> None:
             settings = settings_for(name, encoder, data, arguments.precision)
             run = prepare(settings, Path(folder) / name, Path("."), Reporter(), accelerator)
             runs[name] = (run, *seconds_of_two_epochs(run))
-    sentences, reference = len(runs[REFERENCE][0].splits["train"]), runs[REFERENCE][2]
-    device = machine(accelerator.device)
-    print(f"An epoch of {sentences:,} sentences in {arguments.precision}, on {device}.\n")
-    print(f"| {'':12} | {'first epoch, s':>14} | {'epoch, s':>8} | sentences/s | / Transformer |")
-    print(f"|{'-' * 14}|{'-' * 15}:|{'-' * 9}:|{'-' * 12}:|{'-' * 14}:|")
-    for name, (_, first, later) in runs.items():
-        speed = f"{sentences / later:11,.0f} | {later / reference:13.2f}"
-        print(f"| {name:12} | {first:14.2f} | {later:8.2f} | {speed} |")
-    if arguments.profile:
-        print(f"\nMilliseconds a step, each stage waited for; means of {PROFILED} batches.\n")
-        print(f"| {'':12} | batch made | forward and backward | update |")
-        print(f"|{'-' * 14}|{'-' * 11}:|{'-' * 21}:|{'-' * 7}:|")
-        for name, (run, _, _) in runs.items():
-            made, gradients, update = stages(run)
-            print(f"| {name:12} | {made:10.3f} | {gradients:20.3f} | {update:6.3f} |")
+    found = {
+        "machine": machine(accelerator.device),
+        "precision": arguments.precision,
+        "sentences": len(runs[REFERENCE][0].splits["train"]),
+        "rows": [
+            {
+                "model": name,
+                "first epoch": round(first, 3),
+                "epoch": round(later, 3),
+                "stages": stages(run) if arguments.profile else None,
+            }
+            for name, (run, first, later) in runs.items()
+        ],
+    }
+    print("\n".join(epoch_lines(found)))
+    if arguments.docs is not None:
+        path = arguments.docs / "performance" / "epoch.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_page(arguments.docs)
 
 
 def encoders() -> dict[str, EncoderSettings | TransformerSettings]:
@@ -109,7 +113,7 @@ def seconds_of_two_epochs(run: Training) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def stages(run: Training) -> tuple[float, float, float]:
+def stages(run: Training) -> list[float]:
     """Milliseconds to make a batch, for its gradient, and for the update."""
     training, split, device = run.training, run.splits["train"], run.accelerator.device
     batches = training_batches(split.lengths, training.batch, 1, 0, training.by_length)[:PROFILED]
@@ -126,8 +130,7 @@ def stages(run: Training) -> tuple[float, float, float]:
         run.updates.read()
         moments.append(time.perf_counter())
         times += np.diff(moments)
-    made, gradients, update = 1e3 * times / len(batches)
-    return made, gradients, update
+    return [round(1e3 * time / len(batches), 3) for time in times]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,9 @@ _LETTERS = {
     "T": "T, iterations (layers)",
 }
 _TITLES = {"cuda": "GPU", "cpu": "CPU"}
+REFERENCE = "Transformer"
+PROFILED = 100
+"""Batches of an epoch that are looked at stage by stage."""
 _INTRODUCTION = """# Performance
 
 Training steps (forward and backward of the encoder, dropout 0.15) and inference, at the sizes of
@@ -29,6 +32,16 @@ This page is written by the commands it names, from the numbers in `docs/perform
 """
 
 
+_EPOCH = (
+    "## An epoch",
+    "",
+    "Masked language modelling on the Penn Treebank as `probformer train` does it, without the dev",
+    "split: batches of 64, in chunks of 16, random order. CUDA graphs are captured in the first one.",
+    "`python benchmarks/epoch.py --text ptb.train.txt --profile --docs docs`.",
+    "",
+)
+
+
 def write_page(docs: Path) -> None:
     parts = [_INTRODUCTION]
     for device, title in _TITLES.items():
@@ -36,6 +49,13 @@ def write_page(docs: Path) -> None:
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))
             parts.append(_section(title, device, found, docs / "performance"))
+    epoch = docs / "performance" / "epoch.json"
+    if epoch.is_file():
+        lines = epoch_lines(json.loads(epoch.read_text(encoding="utf-8")))
+        parts.append("\n".join([*_EPOCH, *lines, ""]))
+    notes = docs / "performance" / "notes.md"
+    if notes.is_file():
+        parts.append(notes.read_text(encoding="utf-8"))
     (docs / "performance.md").write_text("\n".join(parts), encoding="utf-8")
 
 
@@ -118,3 +138,32 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
             panel.set(xlabel=label, ylabel=unit, ylim=(0, None))
     panels[0, 0].legend()
     figure.savefig(path, format="svg", metadata={"Date": None})
+
+
+def epoch_lines(found: dict[str, Any]) -> list[str]:
+    """A table of epochs, and one of their stages if those were measured."""
+    sentences, rows = found["sentences"], found["rows"]
+    reference = next(row["epoch"] for row in rows if row["model"] == REFERENCE)
+    lines = [
+        f"An epoch of {sentences:,} sentences in {found['precision']}, on {found['machine']}.",
+        "",
+        f"| {'':12} | first epoch, s | epoch, s | sentences/s | / Transformer |",
+        f"|{'-' * 14}|{'-' * 15}:|{'-' * 9}:|{'-' * 12}:|{'-' * 14}:|",
+    ]
+    for row in rows:
+        speed = f"{sentences / row['epoch']:11,.0f} | {row['epoch'] / reference:13.2f}"
+        times = f"{row['first epoch']:14.2f} | {row['epoch']:8.2f}"
+        lines.append(f"| {row['model']:12} | {times} | {speed} |")
+    if rows[0]["stages"] is None:
+        return lines
+    lines += [
+        "",
+        f"Milliseconds a step, each stage waited for; means of {PROFILED} batches.",
+        "",
+        f"| {'':12} | batch made | forward and backward | update |",
+        f"|{'-' * 14}|{'-' * 11}:|{'-' * 21}:|{'-' * 7}:|",
+    ]
+    for row in rows:
+        made, gradients, update = row["stages"]
+        lines.append(f"| {row['model']:12} | {made:10.3f} | {gradients:20.3f} | {update:6.3f} |")
+    return lines
