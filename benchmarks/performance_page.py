@@ -36,7 +36,7 @@ _EPOCH = (
     "## An epoch",
     "",
     "Masked language modelling on the Penn Treebank as `probformer train` does it, without the dev",
-    "split: batches of 64, in chunks of 16, random order. CUDA graphs are captured in the first one.",
+    "split: batches of 64, in chunks of 16, random order. The first one captures CUDA graphs.",
     "`python benchmarks/epoch.py --text ptb.train.txt --profile --docs docs`.",
     "",
 )

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from probformer.data.vocabulary import MASK
+from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.errors import counted
 from probformer.training.run_folder import Run, load_run
 
@@ -49,7 +50,20 @@ def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]
     """The task's answers for sentences of words; "<mask>" is a word to be guessed."""
     if not sentences:
         return []
-    vocabulary = run.vocabulary
+    tokens, mask, word_of = encoded_batch(run.vocabulary, sentences)
+    device = next(run.model.parameters()).device
+    read, _ = run.model(tokens.to(device), mask.to(device))
+    answers = []
+    for row, (words, places) in enumerate(zip(sentences, word_of, strict=True)):
+        alone = read[row : row + 1, : len(places)] if read.dim() == 3 else read[row : row + 1]
+        answers.append(run.task.answer(run.model, alone, words, places))
+    return answers
+
+
+def encoded_batch(
+    vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]
+) -> tuple[Tensor, Tensor, list[list[int]]]:
+    """Tokens and mask of a padded batch, and the word that each token belongs to."""
     encoded = [vocabulary.encode(words) for words in sentences]
     longest = max(len(ids) for ids, _ in encoded)
     tokens = torch.zeros(len(sentences), longest, dtype=torch.long)
@@ -60,10 +74,4 @@ def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]
         ]
         tokens[row, : len(ids)] = torch.tensor(masked)
         mask[row, : len(ids)] = True
-    device = next(run.model.parameters()).device
-    read, _ = run.model(tokens.to(device), mask.to(device))
-    answers = []
-    for row, (words, (ids, word_of)) in enumerate(zip(sentences, encoded, strict=True)):
-        alone = read[row : row + 1, : len(ids)] if read.dim() == 3 else read[row : row + 1]
-        answers.append(run.task.answer(run.model, alone, words, word_of))
-    return answers
+    return tokens, mask, [word_of for _, word_of in encoded]

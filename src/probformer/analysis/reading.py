@@ -1,0 +1,104 @@
+"""What a trained model believes about sentences, word by word, after every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from probformer.errors import InputError, counted, require
+from probformer.posterior import Posterior
+from probformer.training.predict import encoded_batch
+from probformer.training.run_folder import Run
+
+_TOGETHER = 64
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A sentence of n words as a run reads it; T iterations, h channels, d labels.
+
+    Of a transformer the iterations are layers and the channels are attention heads. A word of
+    several pieces is the dependent that its first piece is, and a head as likely as all of them.
+    """
+
+    words: tuple[str, ...]
+    heads: Floats
+    """(T, h, n, n): row i is the distribution over the word that heads word i."""
+    root: Floats | None
+    """(T, h, n): the probability that word i is headed by ROOT, or by CLS."""
+    labels: Floats | None
+    """(T, n, d): the distribution over the labels of each word; a transformer has none."""
+    free_energy: Floats | None
+    """(T,): where it is defined."""
+
+    def channel(self, number: int) -> int:
+        """The channel of that number, counted from 0."""
+        return _within("channel", number, self.heads.shape[1])
+
+    def iteration(self, number: int) -> int:
+        """The iteration of that number, counted from 1, or from the end with −1."""
+        count = len(self.heads)
+        if number < 0:
+            number = count + 1 + number
+        return _within("iteration", number, count, first=1) - 1
+
+
+def _within(what: str, number: int, count: int, first: int = 0) -> int:
+    if first <= number < first + count:
+        return number
+    found = f"the model has {counted(count, what)}, {first} to {first + count - 1}"
+    raise InputError(f"there is no {what} {number}: {found}")
+
+
+@torch.no_grad()
+def read_sentences(run: Run, sentences: Iterable[Sequence[str]]) -> Iterator[Reading]:
+    """Readings in the order of the sentences."""
+    model, device = run.model.eval(), next(run.model.parameters()).device
+    rest = iter(sentences)
+    while together := [tuple(words) for words in islice(rest, _TOGETHER)]:
+        for words in together:
+            require(len(words) > 0, "a sentence must have words, got none")
+        tokens, mask, word_of = encoded_batch(run.vocabulary, together)
+        posterior = model.encoder(tokens.to(device), mask.to(device), trace=True)
+        steps = posterior.trace
+        assert steps
+        for row, words in enumerate(together):
+            yield _reading(words, np.array(word_of[row]), [_row(step, row) for step in steps])
+
+
+def _row(posterior: Posterior, row: int) -> dict[str, Tensor]:
+    names = ("head_marginals", "root_head_marginals", "z_marginals", "free_energy")
+    found = {name: getattr(posterior, name) for name in names}
+    return {name: value[row] for name, value in found.items() if value is not None}
+
+
+def _reading(
+    words: tuple[str, ...], word_of: NDArray[np.int64], steps: Sequence[dict[str, Tensor]]
+) -> Reading:
+    n = len(word_of)
+    first = np.searchsorted(word_of, np.arange(len(words)))  # the first piece of each word
+
+    def over_time(name: str) -> Floats | None:
+        if name not in steps[0]:
+            return None
+        return torch.stack([step[name] for step in steps]).double().cpu().numpy()
+
+    heads, root = over_time("head_marginals"), over_time("root_head_marginals")
+    labels = over_time("z_marginals")
+    assert heads is not None
+    belongs = (word_of[:, None] == np.arange(len(words))).astype(float)  # pieces × words
+    return Reading(
+        words,
+        heads[:, :, :n, :n][:, :, first] @ belongs,
+        None if root is None else root[:, :, first],
+        None if labels is None else labels[:, first],
+        over_time("free_energy"),
+    )

@@ -1,0 +1,73 @@
+"""What a run believes, word by word."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+
+from probformer.analysis.reading import read_sentences
+from probformer.config import VocabularySettings
+from probformer.errors import InputError
+from probformer.training.report import Reporter
+from probformer.training.start import prepare
+from runs import PT, TRANSFORMER, settings
+
+SENTENCES = [("the", "dog", "sleeps"), ("dogs", "sleep"), ("yes",)]
+
+
+def run_of(tmp_path: Path, encoder=PT, vocabulary=None):
+    given = settings("tagging", encoder, size=100)
+    given = replace(given, vocabulary=vocabulary or given.vocabulary)
+    return prepare(given, tmp_path, Path("."), Reporter(), Accelerator(cpu=True)).run
+
+
+@torch.no_grad()
+def test_readings_are_the_posterior_of_each_sentence_alone(tmp_path: Path):
+    run = run_of(tmp_path)
+    run.model.eval()
+    for words, reading in zip(SENTENCES, read_sentences(run, SENTENCES), strict=True):
+        ids = torch.tensor([run.vocabulary.encode(words).ids])
+        alone = run.model.encoder(ids, torch.ones_like(ids, dtype=torch.bool), trace=True)
+        assert reading.words == words
+        assert len(reading.heads) == len(alone.trace)
+        for t, step in enumerate(alone.trace):
+            np.testing.assert_allclose(reading.heads[t], step.head_marginals[0], atol=1e-6)
+            np.testing.assert_allclose(reading.labels[t], step.z_marginals[0], atol=1e-6)
+            np.testing.assert_allclose(reading.free_energy[t], step.free_energy[0], rtol=1e-5)
+        assert reading.root is None
+
+
+def test_layers_and_attention_of_a_transformer(tmp_path: Path):
+    (reading,) = read_sentences(run_of(tmp_path, TRANSFORMER), [SENTENCES[0]])
+    assert reading.labels is None
+    np.testing.assert_allclose(reading.heads.sum(-1), 1, atol=1e-6)
+
+
+def test_pieces_of_words_add_up(tmp_path: Path):
+    run = run_of(tmp_path, vocabulary=VocabularySettings(kind="subwords", size=300))
+    assert run.vocabulary.subwords
+    words = ("the", "unbelievable", "dog")
+    ids, word_of = run.vocabulary.encode(words)
+    assert len(ids) > len(words)
+    (reading,) = read_sentences(run, [words])
+    tokens = torch.tensor([ids])
+    alone = run.model.encoder(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    pieces = [at for at, word in enumerate(word_of) if word == 1]
+    expected = alone.head_marginals[0, :, 0, pieces].sum(-1).detach()
+    np.testing.assert_allclose(reading.heads[-1, :, 0, 1], expected, atol=1e-6)
+
+
+def test_what_is_not_there_is_named(tmp_path: Path):
+    run = run_of(tmp_path)
+    (reading,) = read_sentences(run, [SENTENCES[0]])
+    with pytest.raises(InputError, match="there is no channel 7: the model has"):
+        reading.channel(7)
+    with pytest.raises(InputError, match="there is no iteration 9: the model has"):
+        reading.iteration(9)
+    assert reading.iteration(-1) == len(reading.heads) - 1
+    assert reading.iteration(1) == 0
+    with pytest.raises(InputError, match="a sentence must have words"):
+        list(read_sentences(run, [()]))
