@@ -1,0 +1,175 @@
+"""Arcs over words: one panel, a grid of panels, or panels one after the other in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probformer.errors import InputError, counted, require, require_between
+from probformer.viz import arcs_svg, arcs_text, arcs_tikz
+from probformer.viz.layout import Arc
+from probformer.viz.picture import FILE_WIDTH, Picture
+from probformer.viz.svg import document
+
+Floats = NDArray[np.float64]
+
+THRESHOLD = 0.15
+
+
+@dataclass(frozen=True)
+class Panel:
+    arcs: tuple[Arc, ...]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Arcs(Picture):
+    words: tuple[str, ...]
+    panels: tuple[Panel, ...]
+    title: str
+    probabilities: bool = False
+    """Written at the arcs."""
+
+    def svg(self) -> str:
+        panels = [(panel.title, panel.arcs) for panel in self.panels]
+        return document(arcs_svg.grid(self.words, panels, self.probabilities), self.title)
+
+    def tikz(self) -> str:
+        parts = [
+            arcs_tikz.environment(self.words, panel.arcs, panel.title, self.probabilities)
+            for panel in self.panels
+        ]
+        return "% needs \\usepackage{tikz-dependency}\n" + "\n".join(parts)
+
+    def text(self, width: int = FILE_WIDTH) -> str:
+        return "\n".join(
+            (f"{panel.title}\n" if panel.title else "")
+            + arcs_text.panel(self.words, panel.arcs, self.probabilities, width)
+            for panel in self.panels
+        )
+
+
+@dataclass(frozen=True)
+class Animation(Arcs):
+    """One panel at a time: by itself in SVG, with a slider in HTML, one after the other in text."""
+
+    def svg(self) -> str:
+        return document(self._frames(moving=True), self.title)
+
+    def html_body(self) -> str:
+        still = document(self._frames(moving=False), self.title)
+        return _PLAYER.format(svg=still, last=len(self.panels))
+
+    def _frames(self, moving: bool) -> arcs_svg.Block:
+        panels = [(panel.title, panel.arcs) for panel in self.panels]
+        return arcs_svg.frames(self.words, panels, self.probabilities, moving)
+
+
+_PLAYER = """<div class="scroll">{svg}</div>
+<p><button type="button" id="play">play</button>
+<input type="range" id="frame" min="1" max="{last}" value="{last}" aria-label="frame"></p>
+<script>
+const frames = document.querySelectorAll("g.frame");
+const slider = document.getElementById("frame"), button = document.getElementById("play");
+let timer = null;
+function show() {{
+  frames.forEach((g, t) => g.setAttribute("visibility",
+    t + 1 === slider.valueAsNumber ? "visible" : "hidden"));
+}}
+function stop() {{ clearInterval(timer); timer = null; button.textContent = "play"; }}
+function step() {{
+  slider.value = slider.valueAsNumber % frames.length + 1;
+  show();
+}}
+button.addEventListener("click", () => {{
+  if (timer) return stop();
+  button.textContent = "pause";
+  step();
+  timer = setInterval(step, 1200);
+}});
+slider.addEventListener("input", () => {{ stop(); show(); }});
+</script>"""
+
+
+def arcs(
+    words: Sequence[str],
+    heads: Any,
+    root: Any = None,
+    *,
+    threshold: float = THRESHOLD,
+    probabilities: bool = False,
+    titles: Sequence[str] = (),
+) -> Arcs:
+    """Heads (n, n), row i over the heads of word i, and root (n,); or a grid: (h, n, n), (h, n)."""
+    panels = _panels(words, heads, root, threshold, titles)
+    return Arcs(tuple(words), panels, " ".join(words), probabilities)
+
+
+def animation(
+    words: Sequence[str],
+    heads: Any,
+    root: Any = None,
+    *,
+    threshold: float = THRESHOLD,
+    probabilities: bool = False,
+    titles: Sequence[str] = (),
+) -> Animation:
+    """The same in time: heads (T, n, n), root (T, n)."""
+    panels = _panels(words, heads, root, threshold, titles)
+    return Animation(tuple(words), panels, " ".join(words), probabilities)
+
+
+def _panels(
+    words: Sequence[str], heads: Any, root: Any, threshold: float, titles: Sequence[str]
+) -> tuple[Panel, ...]:
+    require_between("threshold", threshold, 0, 1)
+    matrices, roots = distributions(words, heads, root)
+    named = titles or [""] * len(matrices)
+    if len(named) != len(matrices):
+        raise InputError(f"titles must be {counted(len(matrices), 'text')}, got {len(named)}")
+    return tuple(
+        Panel(_strong(matrix, above, threshold), title)
+        for matrix, above, title in zip(matrices, roots, named, strict=True)
+    )
+
+
+def _strong(heads: Floats, root: Floats | None, threshold: float) -> tuple[Arc, ...]:
+    """The arcs of at least that probability; never one of none at all."""
+    kept = (heads >= threshold) & (heads > 0)
+    found = [Arc(int(i), int(j), float(heads[i, j])) for i, j in np.argwhere(kept) if i != j]
+    if root is not None:
+        above = (root >= threshold) & (root > 0)
+        found += [Arc(int(i), None, float(root[i])) for i in np.flatnonzero(above)]
+    return tuple(found)
+
+
+def distributions(
+    words: Sequence[str], heads: Any, root: Any = None
+) -> tuple[list[Floats], list[Floats] | list[None]]:
+    """Heads and root as lists of matrices and vectors, checked."""
+    n = len(words)
+    require(n > 0, "a sentence must have words, got none")
+    matrices = np.asarray(heads, dtype=float)
+    single = matrices.ndim == 2
+    if single:
+        matrices = matrices[None]
+    if matrices.ndim != 3 or matrices.shape[1:] != (n, n) or not len(matrices):
+        wanted = f"({n}, {n}) or (h, {n}, {n}) for {counted(n, 'word')}"
+        raise InputError(f"heads must have the shape {wanted}, got {np.shape(heads)}")
+    _check_probabilities("heads", matrices)
+    if root is None:
+        return list(matrices), [None] * len(matrices)
+    above = np.asarray(root, dtype=float)
+    wanted = (n,) if single else (len(matrices), n)
+    require(above.shape == wanted, f"root must have the shape {wanted}, got {above.shape}")
+    _check_probabilities("root", above)
+    return list(matrices), list(above.reshape(-1, n))
+
+
+def _check_probabilities(name: str, values: Floats) -> None:
+    fine = np.isfinite(values).all() and values.min() >= 0 and values.max() <= 1 + 1e-6
+    require(bool(fine), f"{name} must be probabilities, numbers from 0 to 1")

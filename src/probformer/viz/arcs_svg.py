@@ -1,0 +1,206 @@
+"""Arcs over words as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probformer.viz.layout import Arc, Bow, Measure, Row, lay_out
+from probformer.viz.svg import Block, escaped, moved, number, tag, text
+from probformer.viz.words import cut, is_right_to_left, pixels, shown
+
+Titled = tuple[str, Sequence[Arc]]
+
+_PAGE_WIDTH = 1200.0
+_GRID_WIDTH = 1800.0
+_COLUMNS = 4
+_TITLE = 26.0
+_BETWEEN = 28.0
+_WORD_LINE = 26.0
+_FOOT = 12.0
+"""Between a word and the lowest arc's legs' ends."""
+_TALLEST = 480.0
+_CURVE = 9.0
+_SECONDS_PER_FRAME = 1.2
+
+_MEASURE = Measure(
+    width=lambda word: pixels(shown(word)),
+    gap=16,
+    port=9,
+    root=34,
+    margin=84,
+    limit=_PAGE_WIDTH,
+)
+
+
+def grid(words: Sequence[str], panels: Sequence[Titled], probabilities: bool) -> Block:
+    """Panels from left to right and from top to bottom, up to four side by side."""
+    blocks = [
+        _stacked(words, lay_out(words, arcs, _MEASURE), arcs, probabilities) for _, arcs in panels
+    ]
+    titles = [title for title, _ in panels]
+    width = max(block.width for block in blocks)
+    columns = max(1, min(_COLUMNS, len(blocks), int(_GRID_WIDTH // (width + _BETWEEN))))
+    body, y = "", 0.0
+    for start in range(0, len(blocks), columns):
+        beside = range(start, min(start + columns, len(blocks)))
+        height = max(blocks[at].height for at in beside)
+        titled = [_titled(titles[at], blocks[at], height) for at in beside]
+        body += "".join(
+            moved(block, at * (width + _BETWEEN), y) for at, block in enumerate(titled)
+        )
+        y += titled[0].height + _BETWEEN
+    return Block(columns * (width + _BETWEEN) - _BETWEEN, y - _BETWEEN, body)
+
+
+def _titled(title: str, block: Block, height: float) -> Block:
+    """The title on top, the words at the bottom: so they line up with those of other panels."""
+    if not title:
+        return block._replace(height=height, body=moved(block, 0, height - block.height))
+    body = text(title, 0, 13, 13, class_="dim", text_anchor="start")
+    body += moved(block, 0, _TITLE + height - block.height)
+    return Block(max(block.width, pixels(title, 13)), _TITLE + height, body)
+
+
+def frames(
+    words: Sequence[str], panels: Sequence[Titled], probabilities: bool, moving: bool
+) -> Block:
+    """Panels on top of each other, the last one visible; words and arcs keep their places."""
+    strongest: dict[tuple[int, int | None], Arc] = {}
+    for _, arcs in panels:
+        for arc in arcs:
+            known = strongest.setdefault(arc[:2], arc)
+            if arc.probability > known.probability:
+                strongest[arc[:2]] = arc
+    rows = lay_out(words, list(strongest.values()), _MEASURE)
+    blocks = [_stacked(words, rows, arcs, probabilities) for _, arcs in panels]
+    titled = [
+        _titled(title, block, block.height)
+        for (title, _), block in zip(panels, blocks, strict=True)
+    ]
+    body = "".join(
+        _frame(block.body, at, len(panels), moving) for at, block in enumerate(titled)
+    )
+    return Block(max(block.width for block in titled), titled[0].height, body)
+
+
+def _frame(body: str, at: int, count: int, moving: bool) -> str:
+    last = at == count - 1
+    if moving and count > 1:
+        times = [0.0, at / count, 1.0 if last else (at + 1) / count]
+        body += tag(
+            "animate",
+            attributeName="visibility",
+            values="hidden;visible;" + ("visible" if last else "hidden"),
+            keyTimes=";".join(f"{time:.4f}" for time in times),
+            calcMode="discrete",
+            dur=f"{number(_SECONDS_PER_FRAME * count)}s",
+            repeatCount="indefinite",
+        )
+    return tag("g", body, class_="frame", visibility="visible" if last else "hidden")
+
+
+def _stacked(
+    words: Sequence[str], rows: Sequence[Row], arcs: Sequence[Arc], probabilities: bool
+) -> Block:
+    """The rows of a layout, with those of its arcs that are in `arcs`."""
+    present = {arc[:2]: arc for arc in arcs}
+    body, y = "", 0.0
+    for row in rows:
+        block = _row(words, row, present, probabilities)
+        body += moved(block, 0, y)
+        y += block.height + _BETWEEN / 2
+    return Block(rows[0].width, y - _BETWEEN / 2, body)
+
+
+def _row(
+    words: Sequence[str],
+    row: Row,
+    arcs: dict[tuple[int, int | None], Arc],
+    probabilities: bool,
+) -> Block:
+    step = min(24.0, _TALLEST / max(row.levels, 1))
+    top = 20.0 if row.roots else 8.0
+    ground = top + row.levels * step + _FOOT
+    body, marks = "", ""
+    for bow in sorted(row.bows, key=lambda bow: bow.arc.probability):  # the strong ones on top
+        if arc := arcs.get(bow.arc[:2]):
+            height = ground - _FOOT - bow.level * step + step / 2
+            body += _bow(words, bow._replace(arc=arc), height, ground, step)
+            if bow.elsewhere is not None:
+                marks += _elsewhere(words, bow, height)
+            if probabilities:
+                marks += _probability(arc, (bow.head + bow.dependent) / 2, height - 2)
+    for placed, x in row.roots:
+        if arc := arcs.get(placed[:2]):
+            body += _root(words, arc, x, top, ground)
+            marks += text("ROOT", x, top - 9, 10, class_="root-tip")
+            if probabilities:
+                marks += _probability(arc, x, top + 6)
+    for word, x in row.places.items():
+        rtl = {"direction": "rtl"} if is_right_to_left(words[word]) else {}
+        body += text(words[word], x, ground + 17, **rtl)
+    return Block(row.width, ground + _WORD_LINE, body + marks)
+
+
+def _bow(words: Sequence[str], bow: Bow, y: float, ground: float, step: float) -> str:
+    arc = bow.arc
+    assert arc.head is not None
+    curve = min(_CURVE, abs(bow.head - bow.dependent) / 2, step * 0.8)
+    side = 1 if bow.dependent > bow.head else -1
+    at_head, at_dependent = bow.elsewhere != arc.head, bow.elsewhere != arc.dependent
+    path = (
+        f"M{number(bow.head)} {number(ground)} V{number(y + curve)} "
+        f"q0 {number(-curve)} {number(side * curve)} {number(-curve)}"
+        if at_head
+        else f"M{number(bow.head)} {number(y)}"
+    )
+    if at_dependent:
+        path += f" H{number(bow.dependent - side * curve)} "
+        path += f"q{number(side * curve)} 0 {number(side * curve)} {number(curve)}"
+        path += f" V{number(ground - 5)}"
+    else:
+        path += f" H{number(bow.dependent)}"
+    body = _title(words, arc)
+    body += tag("path", d=path, class_="arc", stroke_width=_thickness(arc))
+    if at_dependent:
+        body += _tip(bow.dependent, ground, "tip")
+    return tag("g", body, opacity=_opacity(arc))
+
+
+def _elsewhere(words: Sequence[str], bow: Bow, y: float) -> str:
+    """The word in another row that an arc comes from or goes to."""
+    assert bow.elsewhere is not None
+    ends = (bow.head, bow.dependent)
+    edge, inner = ends if bow.elsewhere == bow.arc.head else ends[::-1]
+    outwards = 1 if edge > inner else -1
+    anchor = "start" if edge > inner else "end"
+    name = cut(shown(words[bow.elsewhere]), 10)
+    return text(name, edge + 4 * outwards, y + 4, 11, class_="dim", text_anchor=anchor)
+
+
+def _root(words: Sequence[str], arc: Arc, x: float, top: float, ground: float) -> str:
+    line = f"M{number(x)} {number(top - 6)} V{number(ground - 5)}"
+    body = _title(words, arc) + tag("path", d=line, class_="root", stroke_width=_thickness(arc))
+    return tag("g", body, _tip(x, ground, "root-tip"), opacity=_opacity(arc))
+
+
+def _tip(x: float, ground: float, kind: str) -> str:
+    corners = f"M{number(x)} {number(ground)} l-3.6 -8 h7.2 z"
+    return tag("path", d=corners, class_=kind)
+
+
+def _title(words: Sequence[str], arc: Arc) -> str:
+    head = "ROOT" if arc.head is None else words[arc.head]
+    return tag("title", escaped(f"{words[arc.dependent]} ← {head}  {arc.probability:.2f}"))
+
+
+def _probability(arc: Arc, x: float, y: float) -> str:
+    return text(f"{arc.probability:.2f}", x, y, 9, class_="dim halo")
+
+
+def _opacity(arc: Arc) -> float:
+    return 0.25 + 0.75 * arc.probability
+
+
+def _thickness(arc: Arc) -> float:
+    return 0.8 + 1.7 * arc.probability

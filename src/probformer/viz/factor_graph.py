@@ -1,0 +1,137 @@
+"""The factor graph of a probabilistic transformer, for three words and one of its channels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from probformer.config import (
+    EncoderSettings,
+    FullSettings,
+    RotarySettings,
+    SharedUVSettings,
+    UVSettings,
+    UVWSettings,
+)
+from probformer.viz.picture import Picture
+from probformer.viz.svg import Block, document, number, tag, text
+from probformer.viz.words import pixels
+
+_BETWEEN = 210.0
+_HEADS, _FACTORS, _LABELS, _UNARY, _WORDS = 40.0, 130.0, 260.0, 318.0, 366.0
+_CIRCLE = 21.0
+_SUBSCRIPTS = "₀₁₂₃"
+_WORDS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class FactorGraph(Picture):
+    settings: EncoderSettings
+    title: str = "factor graph"
+
+    def svg(self) -> str:
+        return document(_drawn(self.settings), self.title)
+
+
+def factor_graph(settings: EncoderSettings) -> FactorGraph:
+    return FactorGraph(settings)
+
+
+def described_potential(settings: EncoderSettings) -> str:
+    """T by its parts, and what it knows of distances."""
+    potential = settings.potential
+    if isinstance(potential, RotarySettings):
+        return f"T = U R(i−j) Vᵀ of rank {potential.rank}: all distances"
+    product = {
+        FullSettings: "T in full",
+        UVSettings: "T = U Vᵀ",
+        UVWSettings: "T = U diag(W) Vᵀ",
+        SharedUVSettings: "T = U diag(D) Vᵀ",
+    }[type(potential)]
+    rank = "" if isinstance(potential, FullSettings) else f" of rank {potential.rank}"
+    return f"{product}{rank}: {_distances(potential.gamma)}"
+
+
+def _distances(gamma: int | None) -> str:
+    if gamma is None:
+        return "blind to order"
+    return f"distances up to {gamma}" if gamma else "left and right"
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, kind: str = "line", **more: str) -> str:
+    path = f"M{number(x)} {number(y)} L{number(to_x)} {number(to_y)}"
+    return tag("path", d=path, class_=kind, stroke_width=1.3, **more)
+
+
+def _variable(x: float, y: float, name: str, channels: int = 1) -> str:
+    """A circle; several, one behind the other, for a variable in each channel."""
+    circles = "".join(
+        tag("circle", cx=x + 4 * back, cy=y - 4 * back, r=_CIRCLE, class_="paper outline")
+        for back in reversed(range(min(channels, 3)))
+    )
+    return circles + text(name, x, y + 5)
+
+
+def _factor(x: float, y: float, kind: str = "dim") -> str:
+    return tag("rect", x=x - 6, y=y - 6, width=12, height=12, class_=kind)
+
+
+def _drawn(settings: EncoderSettings) -> Block:
+    left = 40.0 + (110 if settings.root else 0)
+    xs = [left + at * _BETWEEN for at in range(_WORDS_SHOWN)]
+    lines, nodes = "", ""
+    for i, x in enumerate(xs):
+        name = _SUBSCRIPTS[i + 1]
+        nodes += _variable(x, _HEADS, f"H{name}", settings.channels)
+        nodes += _variable(x, _LABELS, f"Z{name}") + _factor(x, _UNARY)
+        lines += _line(x, _LABELS, x, _WORDS - 14)
+        nodes += text(f"w{name}", x, _WORDS + 4)
+        others = [(j, xs[j], "arc") for j in range(_WORDS_SHOWN) if j != i]
+        if settings.root:
+            others.insert(0, (-1, 40.0, "root"))
+        for at, (_, other, kind) in enumerate(others):
+            place = x + (at - (len(others) - 1) / 2) * 44
+            lines += _line(place, _FACTORS, x, _HEADS) + _line(place, _FACTORS, x, _LABELS)
+            lines += _line(place, _FACTORS, other, _LABELS, kind, stroke_opacity="0.6")
+            nodes += _factor(place, _FACTORS, "root-tip" if kind == "root" else "tip")
+        if settings.globals:
+            lines, nodes = _with_globals(settings, x, name, lines, nodes)
+    if settings.root:
+        nodes += _variable(40, _LABELS, "Z₀") + text("ROOT", 40, _WORDS + 4, class_="root-tip")
+    captions = _captions(settings)
+    caption = "".join(
+        text(line, 0, _WORDS + 40 + 20 * at, 13, class_=kind, text_anchor="start")
+        for at, (line, kind) in enumerate(captions)
+    )
+    width = max(xs[-1] + 110, *(pixels(line, 13) for line, _ in captions))
+    return Block(width, _WORDS + 30 + 20 * len(captions), lines + nodes + caption)
+
+
+def _with_globals(
+    settings: EncoderSettings, x: float, name: str, lines: str, nodes: str
+) -> tuple[str, str]:
+    """The binary factor B: to H itself (all-dep), or to a variable G beside it."""
+    assert settings.globals
+    if settings.globals.mode == "all-dep":
+        place = x + 84
+        lines += _line(place, _FACTORS, x, _HEADS) + _line(place, _FACTORS, x, _LABELS)
+    else:
+        place = x + 92
+        many = settings.channels if settings.globals.mode == "dep-split" else 1
+        lines += _line(place, _HEADS, place, _FACTORS) + _line(place, _FACTORS, x, _LABELS)
+        nodes += _variable(place, _HEADS, f"G{name}", many)
+    return lines, nodes + _factor(place, _FACTORS, "ink")
+
+
+def _captions(settings: EncoderSettings) -> list[tuple[str, str]]:
+    h = settings.channels
+    found = [
+        (f"Z: one of {settings.labels} labels.  H: the head, in {h} channels (one shown).", "ink"),
+        ("■ unary factors S: word and label", "dim"),
+        (f"■ ternary factors: label, head, label of the head;  {described_potential(settings)}", "tip"),
+    ]
+    if settings.root:
+        found.append((f"■ ternary factors with ROOT: {settings.root.labels} labels", "root-tip"))
+    if settings.globals:
+        mode, count = settings.globals.mode, settings.globals.count
+        found.append((f"■ binary factors B: {count} global features, {mode}", "ink"))
+    return found

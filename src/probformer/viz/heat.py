@@ -1,0 +1,122 @@
+"""Head marginals as heat maps: rows are dependents, columns are heads, ROOT first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probformer.errors import InputError, counted
+from probformer.viz.arcs import distributions
+from probformer.viz.picture import FILE_WIDTH, Picture
+from probformer.viz.svg import Block, document, escaped, moved, number, tag, text
+from probformer.viz.words import cells, cut, pixels, run_right_to_left, shown
+
+_SHADES = " ░▒▓█"
+_LONGEST = 16
+_FAINT = 0.005
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap(Picture):
+    words: tuple[str, ...]
+    columns: tuple[str, ...]
+    panels: tuple[tuple[str, NDArray[np.float64]], ...]
+    """Titles, and matrices of words × columns."""
+    title: str
+    probabilities: bool = False
+    """Written into the cells."""
+
+    def svg(self) -> str:
+        blocks = [self._panel(title, matrix) for title, matrix in self.panels]
+        width, height = blocks[0].width + 28, blocks[0].height + 28
+        side = min(4, len(blocks), max(1, int(1800 // width)))
+        places = [(at % side * width, at // side * height) for at in range(len(blocks))]
+        body = "".join(moved(block, x, y) for block, (x, y) in zip(blocks, places, strict=True))
+        return document(Block(side * width - 28, places[-1][1] + height - 28, body), self.title)
+
+    def _panel(self, title: str, matrix: NDArray[np.float64]) -> Block:
+        cell = 30.0 if self.probabilities else max(14.0, min(26.0, 700 / len(self.words)))
+        font = min(13.0, cell * 0.8)
+        rows = [cut(shown(word), _LONGEST) for word in self.words]
+        columns = [cut(shown(word), _LONGEST) for word in self.columns]
+        left = max(pixels(word, font) for word in rows) + 10
+        lean = max(pixels(word, font) for word in columns) * 0.71  # at 45 degrees
+        top = lean + font + 4 + (24 if title else 0)
+        grid_width, grid_height = cell * len(columns), cell * len(rows)
+        total = left + grid_width + lean
+        mirrored = run_right_to_left(self.words)
+
+        def across(at: float) -> float:
+            return total - left - at * cell if mirrored else left + at * cell
+
+        body = text(title, 0, 13, 13, class_="dim", text_anchor="start") if title else ""
+        for at, word in enumerate(columns):
+            x = across(at + 0.5)
+            turn = f"rotate({45 if mirrored else -45} {number(x)} {number(top - 6)})"
+            anchor = "end" if mirrored else "start"
+            body += text(word, x, top - 6, font, text_anchor=anchor, transform=turn)
+        for at, word in enumerate(rows):
+            anchor = "start" if mirrored else "end"
+            x = across(0) + (8 if mirrored else -8)
+            body += text(word, x, top + (at + 0.5) * cell + font / 3, font, text_anchor=anchor)
+        edge = min(across(0), across(len(columns)))
+        body += tag(
+            "rect", x=edge, y=top, width=grid_width, height=grid_height, class_="line"
+        )
+        for i, j in np.argwhere(matrix >= _FAINT):
+            x = min(across(int(j)), across(int(j) + 1))
+            body += self._cell(int(i), int(j), float(matrix[i, j]), x, top + i * cell, cell)
+        return Block(total, top + grid_height + 1, body)
+
+    def _cell(self, i: int, j: int, value: float, x: float, y: float, cell: float) -> str:
+        hint = tag("title", escaped(f"{self.words[i]} ← {self.columns[j]}  {value:.2f}"))
+        box = {"x": x + 0.5, "y": y + 0.5, "width": cell - 1, "height": cell - 1}
+        drawn = tag("rect", hint, class_="tip", fill_opacity=value, **box)
+        if self.probabilities and value >= 0.05:
+            kind = "paper" if value > 0.6 else "ink"
+            drawn += text(f"{value:.2f}", x + cell / 2, y + cell / 2 + 4, 11, class_=kind)
+        return drawn
+
+    def text(self, width: int = FILE_WIDTH) -> str:
+        """Shades from nothing to full, two cells a head; heads are numbered as the rows are."""
+        names = [cut(shown(word), _LONGEST) for word in self.words]
+        margin = max(map(cells, names))
+        rooted = len(self.columns) - len(self.words)
+        numbers = ["R "] * rooted + [f"{at % 100:<2}" for at in range(1, len(names) + 1)]
+        lines = []
+        for title, matrix in self.panels:
+            lines += [title] if title else []
+            lines.append(" " * (margin + 5) + "".join(numbers).rstrip())
+            for at, name in enumerate(names):
+                shades = "".join(2 * _shade(value) for value in matrix[at]).rstrip()
+                lines.append(f"{at + 1:>3} {name}{' ' * (margin - cells(name))} {shades}".rstrip())
+        return "\n".join(lines) + "\n"
+
+
+def _shade(value: float) -> str:
+    return _SHADES[min(int(value * 4 + 0.5), 4)]
+
+
+def heat_map(
+    words: Sequence[str],
+    heads: Any,
+    root: Any = None,
+    *,
+    probabilities: bool = False,
+    titles: Sequence[str] = (),
+) -> HeatMap:
+    """Heads (n, n) and root (n,), or several maps: (h, n, n) and (h, n)."""
+    matrices, roots = distributions(words, heads, root)
+    named = titles or [""] * len(matrices)
+    if len(named) != len(matrices):
+        raise InputError(f"titles must be {counted(len(matrices), 'text')}, got {len(named)}")
+    maps = tuple(
+        (title, matrix if above is None else np.column_stack([above, matrix]))
+        for title, matrix, above in zip(named, matrices, roots, strict=True)
+    )
+    columns = tuple(words) if root is None else ("ROOT", *words)
+    return HeatMap(tuple(words), columns, maps, " ".join(words), probabilities)

@@ -1,0 +1,125 @@
+"""The strongest labels of each word, and the words of the vocabulary that own them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from probformer.errors import InputError, require, require_whole
+from probformer.viz.picture import FILE_WIDTH, Picture
+from probformer.viz.svg import Block, document, escaped, tag, text
+from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, pixels, shown
+
+_LINE = 22.0
+_BAR = 60.0
+_LONGEST = 24
+
+
+@dataclass(frozen=True)
+class Label:
+    number: int
+    probability: float
+    owners: tuple[str, ...]
+
+    def owned(self) -> str:
+        return ", ".join(self.owners)
+
+
+@dataclass(frozen=True)
+class LabelTable(Picture):
+    words: tuple[str, ...]
+    labels: tuple[tuple[Label, ...], ...]
+    """For each word, the strongest first."""
+    title: str
+
+    def _names(self) -> list[str]:
+        return [cut(shown(word), _LONGEST) for word in self.words]
+
+    def svg(self) -> str:
+        """A line for each label: word, bar, label, owners."""
+        names = self._names()
+        word_end = max(map(pixels, names))
+        bar, number, owners = word_end + 16, word_end + _BAR + 60, word_end + _BAR + 110
+        body, y, width = "", 0.0, owners
+        for name, labels in zip(names, self.labels, strict=True):
+            body += text(name, word_end, y + 16, text_anchor="end")
+            for label in labels:
+                size = _BAR * label.probability
+                body += tag("rect", x=bar, y=y + 5, width=size, height=12, class_="tip", rx=2)
+                share = f"{label.probability:.2f}"
+                body += text(share, bar + size + 4, y + 15, 11, class_="dim", text_anchor="start")
+                body += text(f"{label.number}", number + 28, y + 16, 13, text_anchor="end")
+                body += text(label.owned(), owners, y + 16, 13, class_="dim", text_anchor="start")
+                width = max(width, owners + pixels(shown(label.owned()), 13))
+                y += _LINE
+            body += tag("path", d=f"M0 {y + 2:g} H{width:.0f}", class_="line", stroke_width=0.5)
+            y += 6
+        return document(Block(width, y - 6, body), self.title)
+
+    def html_body(self) -> str:
+        rows = "".join(
+            "<tr>"
+            + (
+                f'<th scope="rowgroup" rowspan="{len(labels)}" dir="auto">{escaped(word)}</th>'
+                if first
+                else ""
+            )
+            + f"<td>{label.number}</td><td>{label.probability:.2f}</td>"
+            + f'<td><div class="bar" style="width: {8 * label.probability:.2f}em"></div></td>'
+            + f'<td dir="auto">{escaped(label.owned())}</td></tr>\n'
+            for word, labels in zip(self.words, self.labels, strict=True)
+            for first, label in ((at == 0, label) for at, label in enumerate(labels))
+        )
+        style = "td, th { padding: .15rem .7rem; text-align: start; vertical-align: top; }\n"
+        style += ".bar { background: #4a86c8; height: .8em; border-radius: 2px; margin: .2em 0; }"
+        header = "<tr><th>word</th><th>label</th><th colspan='2'>probability</th>"
+        return (
+            f"<style>{style}</style>\n<div class='scroll'><table>\n"
+            f"{header}<th>owned by</th></tr>\n{rows}</table></div>"
+        )
+
+    def text(self, width: int = FILE_WIDTH) -> str:
+        names = self._names()
+        margin = max(map(cells, names))
+        lines = []
+        for name, labels in zip(names, self.labels, strict=True):
+            for at, label in enumerate(labels):
+                word = name if at == 0 else ""
+                if is_right_to_left(word):
+                    word += LEFT_TO_RIGHT_MARK
+                start = f"{word}{' ' * (margin - cells(word))}  {label.number:>4}"
+                start += f"  {label.probability:.2f}  "
+                room = max(width - cells(start), 10)
+                lines.append((start + _fitted(shown(label.owned()), room)).rstrip())
+        return "\n".join(lines) + "\n"
+
+
+def _fitted(text: str, room: int) -> str:
+    while cells(text) > room:
+        text = cut(text, len(text) - 1)
+    return text
+
+
+def label_table(
+    words: Sequence[str],
+    marginals: Any,
+    owners: Mapping[int, Sequence[str]] | None = None,
+    *,
+    strongest: int = 3,
+) -> LabelTable:
+    """Marginals (n, d): the distribution over the labels of each word."""
+    require(len(words) > 0, "a sentence must have words, got none")
+    require_whole("strongest", strongest)
+    values = np.asarray(marginals, dtype=float)
+    if values.ndim != 2 or len(values) != len(words):
+        raise InputError(f"marginals must have the shape ({len(words)}, d), got {values.shape}")
+    owned = {} if owners is None else owners
+    order = np.argsort(-values, axis=1, kind="stable")[:, :strongest]
+    table = tuple(
+        tuple(Label(int(a), float(values[i, a]), tuple(owned.get(int(a), ()))) for a in row)
+        for i, row in enumerate(order)
+    )
+    return LabelTable(tuple(words), table, " ".join(words))

@@ -1,0 +1,71 @@
+"""How words look: made harmless, measured, and told from right-to-left scripts."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+LEFT_TO_RIGHT_MARK = "\u200e"
+_JOINERS = "\u200c\u200d"  # letters of Persian, of India and of emoji are joined by them
+_NARROW = set("fijlrtI.,:;!'`|()[]{}/\\ ")
+_BROAD = set("mwMW@%&—…")
+
+
+def shown(word: str) -> str:
+    """The word with what would steer a page or a terminal written out, like \\x1b or \\u202e."""
+    return "".join(_written_out(character) for character in word)
+
+
+def _written_out(character: str) -> str:
+    # controls, formats (overrides of direction), surrogates, private use, unassigned, separators
+    if character in _JOINERS:
+        return character
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
+        return character.encode("unicode_escape").decode("ascii")
+    return character
+
+
+def cut(word: str, length: int) -> str:
+    return word if len(word) <= length else word[: length - 1] + "…"
+
+
+def cells(text: str) -> int:
+    """The width in a terminal."""
+    return sum(_cells(character) for character in text)
+
+
+def _cells(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def pixels(text: str, size: float = 15) -> float:
+    """The width in a sans-serif font, by kinds of letters, rather too much than too little."""
+    return size * sum(_ems(character) for character in text)
+
+
+def _ems(character: str) -> float:
+    if (columns := _cells(character)) != 1:
+        return columns / 2
+    if character in _NARROW:
+        return 0.34
+    if character in _BROAD:
+        return 0.96
+    return 0.72 if character.isupper() else 0.58
+
+
+def is_right_to_left(word: str) -> bool:
+    """Whether its first letter with a direction of its own is."""
+    kinds = map(unicodedata.bidirectional, word)
+    return next((kind != "L" for kind in kinds if kind in ("L", "R", "AL")), False)
+
+
+def run_right_to_left(words: Sequence[str]) -> bool:
+    """Whether most words that have a direction do."""
+    directed = [word for word in words if any(map(_has_direction, word))]
+    return 2 * sum(map(is_right_to_left, directed)) > len(directed)
+
+
+def _has_direction(character: str) -> bool:
+    return unicodedata.bidirectional(character) in ("L", "R", "AL")
