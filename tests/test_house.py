@@ -31,6 +31,7 @@ TOP_DOWN = [
     "reference",
     "evidence",
     "normalisers",
+    "viz",
     "config",
     "errors",
 ]

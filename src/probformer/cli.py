@@ -109,6 +109,40 @@ def predict(
 
 
 @app.command()
+def draw(
+    run: Annotated[str, typer.Argument(help="A run folder; for graphs, or a config.")],
+    sentence: Annotated[str, typer.Argument(help="Words with spaces between them.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="A .svg, .html, .tex or .txt file; the terminal if none.")
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="arcs; iterations: arcs that move; heat: a map of heads; labels: the strongest, "
+            "and words that own them; factors, computation: the graph of the model."
+        ),
+    ] = "arcs",
+    channel: Annotated[
+        str | None, typer.Option(help="A number from 0, all, or average, the default.")
+    ] = None,
+    iteration: Annotated[
+        int | None, typer.Option(help="From 1, or from the end: -1, the default.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="No arcs of less probability; 0.15 by default.")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write them into the picture.")
+    ] = False,
+) -> None:
+    """A picture of how a model reads a sentence, or of the model."""
+    from probformer.analysis import drawing
+
+    picture = drawing.draw(run, sentence, kind, channel, iteration, threshold, probabilities)
+    drawing.show(picture, out)
+
+
+@app.command()
 def quickstart(
     out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("runs/quickstart"),
 ) -> None:

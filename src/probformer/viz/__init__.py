@@ -1,11 +1,15 @@
 """Pictures of what a model believes, from words and numbers: see `Picture` for their forms."""
 
-from probformer.viz.arcs import Animation, Arcs, animation, arcs
+from probformer.viz.arcs import THRESHOLD, Animation, Arcs, animation, arcs
+from probformer.viz.computation_graph import computation_graph
+from probformer.viz.factor_graph import factor_graph
 from probformer.viz.heat import HeatMap, heat_map
-from probformer.viz.labels import LabelTable, label_table
+from probformer.viz.labels import STRONGEST, LabelTable, label_table
 from probformer.viz.picture import Picture
 
 __all__ = [
+    "STRONGEST",
+    "THRESHOLD",
     "Animation",
     "Arcs",
     "HeatMap",
@@ -13,6 +17,8 @@ __all__ = [
     "Picture",
     "animation",
     "arcs",
+    "computation_graph",
+    "factor_graph",
     "heat_map",
     "label_table",
 ]

@@ -40,7 +40,7 @@ class Arcs(Picture):
 
     def tikz(self) -> str:
         parts = [
-            arcs_tikz.environment(self.words, panel.arcs, panel.title, self.probabilities)
+            arcs_tikz.environments(self.words, panel.arcs, panel.title, self.probabilities)
             for panel in self.panels
         ]
         return "% needs \\usepackage{tikz-dependency}\n" + "\n".join(parts)

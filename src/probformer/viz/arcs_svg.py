@@ -45,9 +45,7 @@ def grid(words: Sequence[str], panels: Sequence[Titled], probabilities: bool) ->
         beside = range(start, min(start + columns, len(blocks)))
         height = max(blocks[at].height for at in beside)
         titled = [_titled(titles[at], blocks[at], height) for at in beside]
-        body += "".join(
-            moved(block, at * (width + _BETWEEN), y) for at, block in enumerate(titled)
-        )
+        body += "".join(moved(block, at * (width + _BETWEEN), y) for at, block in enumerate(titled))
         y += titled[0].height + _BETWEEN
     return Block(columns * (width + _BETWEEN) - _BETWEEN, y - _BETWEEN, body)
 
@@ -77,9 +75,7 @@ def frames(
         _titled(title, block, block.height)
         for (title, _), block in zip(panels, blocks, strict=True)
     ]
-    body = "".join(
-        _frame(block.body, at, len(panels), moving) for at, block in enumerate(titled)
-    )
+    body = "".join(_frame(block.body, at, len(panels), moving) for at, block in enumerate(titled))
     return Block(max(block.width for block in titled), titled[0].height, body)
 
 
@@ -137,8 +133,8 @@ def _row(
             if probabilities:
                 marks += _probability(arc, x, top + 6)
     for word, x in row.places.items():
-        rtl = {"direction": "rtl"} if is_right_to_left(words[word]) else {}
-        body += text(words[word], x, ground + 17, **rtl)
+        direction = "rtl" if is_right_to_left(words[word]) else "ltr"
+        body += text(words[word], x, ground + 17, direction=direction)
     return Block(row.width, ground + _WORD_LINE, body + marks)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probformer.viz.layout import Arc, Bow, Measure, lay_out
-from probformer.viz.words import pixels, run_right_to_left, shown
+from probformer.viz.layout import Arc, Measure, Row, lay_out
+from probformer.viz.words import pixels, shown
 
-_LINE = 620.0
-"""Pixels of our measure that fit beside each other on a page; what is longer is shrunk."""
+_MEASURE = Measure(  # the limit is what fits on a line of LaTeX's own article in letters of 10 pt
+    width=lambda word: pixels(shown(word)), gap=18, port=0, root=34, margin=32, limit=510
+)
 _ESCAPES = {
     "\\": "\\textbackslash{}",
     "~": "\\textasciitilde{}",
@@ -20,7 +21,8 @@ _ESCAPES = {
     "`": "\\char96{}",
     "'": "\\char39{}",
     "-": "-{}",  # two of them would become one dash
-    **{letter: "\\" + letter for letter in "{}$&#_%"},
+    **{letter: "\\" + letter for letter in "{}$#_%"},
+    "&": "\\char38{}",  # \\& stands between words
 }
 
 
@@ -28,45 +30,42 @@ def latex(text: str) -> str:
     return "".join(_ESCAPES.get(letter, letter) for letter in shown(text))
 
 
-def environment(
-    words: Sequence[str], arcs: Sequence[Arc], title: str, probabilities: bool
-) -> str:
-    """All words in one row, from right to left where the script does."""
-    measure = Measure(pixels, gap=16, port=9, root=34, margin=0, limit=float("inf"))
-    (row,) = lay_out(words, arcs, measure)
-    backwards = run_right_to_left(words)
-    shownwords = [f"{{{latex(word)}}}" for word in (reversed(words) if backwards else words)]
+def environments(words: Sequence[str], arcs: Sequence[Arc], title: str, probabilities: bool) -> str:
+    """One for each row; an arc to another row ends in dots at the edge, named after its word."""
+    rows = lay_out(words, arcs, _MEASURE)
+    parts = [_environment(words, row, len(rows) > 1, probabilities) for row in rows]
+    return (f"\\par\\noindent {latex(title)}\\par\n" if title else "") + "\n\n".join(parts)
 
-    def column(word: int) -> int:
-        return len(words) - word if backwards else word + 1
 
-    lines = [f"\\par\\noindent {latex(title)}\\par"] if title else []
-    lines += ["\\resizebox{\\linewidth}{!}{%"] if row.width > _LINE else []
-    lines += [
+def _environment(words: Sequence[str], row: Row, broken: bool, probabilities: bool) -> str:
+    order = sorted(row.places, key=row.places.__getitem__)
+    dots = ["\\dots"] if broken else []
+    cells = [*dots, *(f"{{{latex(words[word])}}}" for word in order), *dots]
+
+    def column(word: int, x: float) -> int:
+        if word in row.places:
+            return 1 + broken + order.index(word)
+        return 1 if x < row.width / 2 else len(cells)
+
+    lines = [
         "\\begin{dependency}",
         "\\begin{deptext}[column sep=1.2em]",
-        " \\& ".join(shownwords) + " \\\\",
+        " \\& ".join(cells) + " \\\\",
         "\\end{deptext}",
     ]
-    for bow in row.bows:
-        assert bow.arc.head is not None
-        ends = f"{{{column(bow.arc.head)}}}{{{column(bow.arc.dependent)}}}"
-        height = f"edge height={2 + 2.5 * bow.level:g}ex, "
-        lines.append(f"\\depedge[{height}{_style(bow.arc, probabilities)}]{ends}{_mark(bow, probabilities)}")
-    for arc, _ in row.roots:
-        height = f"edge height={4.5 + 2.5 * row.levels:g}ex, "
-        style = _style(arc, True)
-        lines.append(f"\\deproot[{height}{style}]{{{column(arc.dependent)}}}{{ROOT}}")
-    lines.append("\\end{dependency}")
-    lines += ["}"] if row.width > _LINE else []
-    return "\n".join(lines) + "\n"
+    for arc, level, head, dependent, elsewhere in row.bows:
+        assert arc.head is not None
+        marks = [] if elsewhere is None else [latex(words[elsewhere])]
+        marks += [f"{arc.probability:.2f}"] if probabilities else []
+        ends = f"{{{column(arc.head, head)}}}{{{column(arc.dependent, dependent)}}}"
+        lines.append(f"\\depedge[{_style(arc, level, not marks)}]{ends}{{{' '.join(marks)}}}")
+    for arc, x in row.roots:
+        style = _style(arc, row.levels + 1, hidden=False)
+        lines.append(f"\\deproot[{style}]{{{column(arc.dependent, x)}}}{{ROOT}}")
+    return "\n".join([*lines, "\\end{dependency}"]) + "\n"
 
 
-def _mark(bow: Bow, probabilities: bool) -> str:
-    return f"{{{bow.arc.probability:.2f}}}" if probabilities else "{}"
-
-
-def _style(arc: Arc, labelled: bool) -> str:
-    width, opacity = 0.3 + 0.7 * arc.probability, 0.2 + 0.8 * arc.probability
+def _style(arc: Arc, level: int, hidden: bool) -> str:
+    width, opacity = 0.3 + 0.7 * arc.probability, 0.25 + 0.75 * arc.probability
     edge = f"edge style={{line width={width:.2f}pt, opacity={opacity:.2f}}}"
-    return edge if labelled else f"{edge}, hide label"
+    return f"edge height={2 + 2.5 * level:g}ex, {edge}" + (", hide label" if hidden else "")

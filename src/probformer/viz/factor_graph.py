@@ -96,7 +96,9 @@ def _drawn(settings: EncoderSettings) -> Block:
         if settings.globals:
             lines, nodes = _with_globals(settings, x, name, lines, nodes)
     if settings.root:
-        nodes += _variable(40, _LABELS, "Z₀") + text("ROOT", 40, _WORDS + 4, class_="root-tip")
+        nodes += _variable(40, _LABELS, "Z₀") + text(
+            "ROOT", 40, _LABELS + 42, 13, class_="root-tip"
+        )
     captions = _captions(settings)
     caption = "".join(
         text(line, 0, _WORDS + 40 + 20 * at, 13, class_=kind, text_anchor="start")
@@ -123,15 +125,16 @@ def _with_globals(
 
 
 def _captions(settings: EncoderSettings) -> list[tuple[str, str]]:
-    h = settings.channels
+    d, h, potential = settings.labels, settings.channels, described_potential(settings)
     found = [
-        (f"Z: one of {settings.labels} labels.  H: the head, in {h} channels (one shown).", "ink"),
+        (f"Z: one of {d} labels.  H: the head, in {h} channels (factors of one are shown).", "ink"),
         ("■ unary factors S: word and label", "dim"),
-        (f"■ ternary factors: label, head, label of the head;  {described_potential(settings)}", "tip"),
+        (f"■ ternary factors: label, head, label of the head;  {potential}", "tip"),
     ]
     if settings.root:
         found.append((f"■ ternary factors with ROOT: {settings.root.labels} labels", "root-tip"))
     if settings.globals:
         mode, count = settings.globals.mode, settings.globals.count
-        found.append((f"■ binary factors B: {count} global features, {mode}", "ink"))
+        made = ", B = P(F) T″ᵀ" if settings.globals.features else ""
+        found.append((f"■ binary factors B: {count} global features, {mode}{made}", "ink"))
     return found

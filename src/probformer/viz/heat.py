@@ -64,9 +64,7 @@ class HeatMap(Picture):
             x = across(0) + (8 if mirrored else -8)
             body += text(word, x, top + (at + 0.5) * cell + font / 3, font, text_anchor=anchor)
         edge = min(across(0), across(len(columns)))
-        body += tag(
-            "rect", x=edge, y=top, width=grid_width, height=grid_height, class_="line"
-        )
+        body += tag("rect", x=edge, y=top, width=grid_width, height=grid_height, class_="line")
         for i, j in np.argwhere(matrix >= _FAINT):
             x = min(across(int(j)), across(int(j) + 1))
             body += self._cell(int(i), int(j), float(matrix[i, j]), x, top + i * cell, cell)

@@ -13,6 +13,8 @@ from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, tag, text
 from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, pixels, shown
 
+STRONGEST = 3
+
 _LINE = 22.0
 _BAR = 60.0
 _LONGEST = 24
@@ -108,7 +110,7 @@ def label_table(
     marginals: Any,
     owners: Mapping[int, Sequence[str]] | None = None,
     *,
-    strongest: int = 3,
+    strongest: int = STRONGEST,
 ) -> LabelTable:
     """Marginals (n, d): the distribution over the labels of each word."""
     require(len(words) > 0, "a sentence must have words, got none")

@@ -14,6 +14,7 @@ svg.probformer .ink { fill: #1c2430; }
 svg.probformer .dim { fill: #5b6675; }
 svg.probformer .line { stroke: #8a94a3; fill: none; }
 svg.probformer .outline { stroke: #1c2430; stroke-width: 1.4px; }
+svg.probformer .stage { stroke: #2563a8; stroke-width: 1.4px; }
 svg.probformer .arc { stroke: #2563a8; fill: none; }
 svg.probformer .tip { fill: #2563a8; }
 svg.probformer .root { stroke: #b4491a; fill: none; }
@@ -25,6 +26,7 @@ svg.probformer .ink { fill: #e8ecf1; }
 svg.probformer .dim { fill: #a3adba; }
 svg.probformer .line { stroke: #687385; }
 svg.probformer .outline { stroke: #e8ecf1; }
+svg.probformer .stage { stroke: #7db3f0; }
 svg.probformer .arc { stroke: #7db3f0; }
 svg.probformer .tip { fill: #7db3f0; }
 svg.probformer .root { stroke: #f0a070; }

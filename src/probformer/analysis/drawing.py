@@ -1,0 +1,145 @@
+"""What `draw` does: a run and a sentence, or a config, become a picture."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from probformer import viz
+from probformer.analysis.reading import Floats, Reading, read_sentences
+from probformer.config import EncoderSettings, RunSettings, from_toml
+from probformer.config.lookup import read_settings
+from probformer.data.vocabulary import MASK, UNKNOWN
+from probformer.encoder import Encoder
+from probformer.errors import InputError, require, require_one_of
+from probformer.training.run_folder import Run, load_run
+
+_GRAPHS = {"factors": viz.factor_graph, "computation": viz.computation_graph}
+_OPTIONS = {
+    "arcs": {"sentence", "channel", "iteration", "threshold", "probabilities"},
+    "iterations": {"sentence", "channel", "threshold", "probabilities"},
+    "heat": {"sentence", "channel", "iteration", "probabilities"},
+    "labels": {"sentence", "iteration"},
+    "factors": set[str](),
+    "computation": set[str](),
+}
+_OWNERS = 6
+
+
+def draw(
+    target: str,
+    sentence: str = "",
+    kind: str = "arcs",
+    channel: str | None = None,
+    iteration: int | None = None,
+    threshold: float | None = None,
+    probabilities: bool = False,
+) -> viz.Picture:
+    """A picture of how a run reads a sentence, or of the graph of a run or config."""
+    require_one_of("kind", kind, _OPTIONS)
+    given = {"channel": channel, "iteration": iteration, "threshold": threshold}
+    asked = {name for name, value in given.items() if value is not None}
+    asked |= {"probabilities"} if probabilities else set()
+    asked |= {"sentence"} if sentence.strip() else set()
+    for name in sorted(asked - _OPTIONS[kind]):
+        raise InputError(f"{name} does not go with the kind {kind!r}")
+    if kind in _GRAPHS:
+        return _GRAPHS[kind](_encoder_settings(target))
+    words = sentence.split()
+    require(bool(words), "a sentence must have words, got none")
+    run = load_run(target)
+    (reading,) = read_sentences(run, [words])
+    channel = "average" if channel is None else channel
+    iteration = -1 if iteration is None else iteration
+    threshold = viz.THRESHOLD if threshold is None else threshold
+    if kind == "labels":
+        return draw_labels(run, reading, iteration)
+    if kind == "iterations":
+        return draw_iterations(reading, channel, threshold, probabilities)
+    heads, root, titles = _chosen(reading, channel, reading.iteration(iteration))
+    if kind == "heat":
+        return viz.heat_map(words, heads, root, probabilities=probabilities, titles=titles)
+    return viz.arcs(
+        words, heads, root, threshold=threshold, probabilities=probabilities, titles=titles
+    )
+
+
+def show(picture: viz.Picture, out: Path | None) -> None:
+    """Into a file by its suffix, or onto the terminal."""
+    if out:
+        picture.save(out)
+    else:
+        sys.stdout.write(picture.text(shutil.get_terminal_size().columns))
+
+
+def draw_iterations(
+    reading: Reading, channel: str, threshold: float, probabilities: bool
+) -> viz.Picture:
+    require(channel != "all", "channel must be a number or 'average' over iterations, got 'all'")
+    steps = [_chosen(reading, channel, t) for t in range(len(reading.heads))]
+    heads = [heads for heads, _, _ in steps]
+    root = None if reading.root is None else [root for _, root, _ in steps]
+    titles = [f"iteration {t + 1} of {len(steps)}" for t in range(len(steps))]
+    return viz.animation(
+        reading.words,
+        heads,
+        root,
+        threshold=threshold,
+        probabilities=probabilities,
+        titles=titles,
+    )
+
+
+def draw_labels(run: Run, reading: Reading, iteration: int) -> viz.Picture:
+    if reading.labels is None:
+        raise InputError("labels are those of a probabilistic transformer, this is a transformer")
+    marginals = reading.labels[reading.iteration(iteration)]
+    strongest = np.argsort(-marginals, axis=1, kind="stable")[:, : viz.STRONGEST]
+    return viz.label_table(reading.words, marginals, owners(run, np.unique(strongest).tolist()))
+
+
+def owners(run: Run, labels: Iterable[int]) -> dict[int, list[str]]:
+    """For each label the words that, without context, are likeliest to have it."""
+    encoder = run.model.encoder
+    assert isinstance(encoder, Encoder)
+    scores = (
+        encoder.word_scores.weight.detach().double().cpu() / encoder.settings.inference.lambda_z
+    )
+    alone = scores.softmax(-1).numpy()
+    found = {}
+    for label in labels:
+        order = np.argsort(-alone[:, label], kind="stable")
+        entries = [run.vocabulary.decode([at])[0] for at in order[: _OWNERS + 2]]
+        found[label] = [entry for entry in entries if entry not in (MASK, UNKNOWN)][:_OWNERS]
+    return found
+
+
+def _chosen(
+    reading: Reading, channel: str, step: int
+) -> tuple[Floats, Floats | None, Sequence[str]]:
+    """Heads, root and titles of one channel, of their average, or of all of them."""
+    heads = reading.heads[step]
+    root = None if reading.root is None else reading.root[step]
+    if channel == "all":
+        return heads, root, [f"channel {c}" for c in range(len(heads))]
+    if channel == "average":
+        return heads.mean(0), None if root is None else root.mean(0), ()
+    try:
+        number = reading.channel(int(channel))
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"channel must be a number, 'average' or 'all', got {channel!r}") from None
+    return heads[number], None if root is None else root[number], ()
+
+
+def _encoder_settings(target: str) -> EncoderSettings:
+    saved = Path(target) / "run.toml"
+    settings = from_toml(RunSettings, saved) if saved.is_file() else read_settings(target, [])
+    if not isinstance(settings.encoder, EncoderSettings):
+        raise InputError(f"{target}: graphs are of probabilistic transformers, this is another one")
+    return settings.encoder

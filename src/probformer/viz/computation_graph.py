@@ -1,0 +1,134 @@
+"""An iteration of inference as a computation, beside the parts of a transformer's layer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from probformer.config import EncoderSettings, FullSettings
+from probformer.viz.picture import Picture
+from probformer.viz.svg import Block, document, escaped, number, tag, text
+from probformer.viz.words import pixels
+
+_STEP = 62.0
+_BOX = 40.0
+_LEFT = 96.0
+"""Where boxes begin; the loop and the way of S are beside them."""
+
+
+class _Part(NamedTuple):
+    formula: str
+    meaning: str
+    in_transformer: str
+
+
+@dataclass(frozen=True)
+class ComputationGraph(Picture):
+    settings: EncoderSettings
+    title: str = "computation graph"
+
+    def svg(self) -> str:
+        return document(_drawn(self.settings), self.title)
+
+
+def computation_graph(settings: EncoderSettings) -> ComputationGraph:
+    return ComputationGraph(settings)
+
+
+def _parts(settings: EncoderSettings) -> list[_Part]:
+    """From words to what a task reads; the second is where an iteration begins."""
+    inference, potential = settings.inference, settings.potential
+    z, h = _name(inference.normaliser_z), _name(inference.normaliser_h)
+    full = isinstance(potential, FullSettings)
+    x, y = ("Q_Z T", "Q_Z") if full else ("Q_Z U", "Q_Z V")
+    messages = "(A Tᵀ + C)" if full else "(A Uᵀ + C Vᵀ)"
+    heads = "words" + (" and ROOT" if settings.root else "")
+    split = settings.globals is not None and settings.globals.mode != "all-dep"
+    if settings.globals is not None and not split:
+        heads += f" and {settings.globals.count} features"
+    parts = [
+        _Part("S", f"scores of {settings.labels} labels, by word", "word embeddings"),
+        _Part(f"Q_Z = {z}((S + G) / λ_Z)", "labels of words", "layer norm (pre-LN)"),
+        _Part(f"X = {x},  Y = {y}", "as dependents, as heads", "queries; keys and values, tied"),
+        _Part("F = X Yᵀ", f"{settings.channels} channels", "Q Kᵀ, heads"),
+        _Part(f"Q_H = {h}(F / λ_H)", f"over {heads}, never itself", "attention, scaled"),
+        _Part("A = Q_H Y,  C = Q_Hᵀ X", "from heads, from dependents", "attention × values"),
+        _Part(f"G = Σ_c {messages}", "messages to labels", "W^O, tied to W^Q"),
+    ]
+    if settings.globals is not None and split:
+        count, mode = settings.globals.count, settings.globals.mode
+        formula = f"G + {'Σ_c ' if mode == 'dep-split' else ''}{h}(Q_Z Bᵀ / λ_H) B"
+        parts.append(_Part(formula, f"{count} features, {mode}", "feed-forward"))
+    return [
+        *parts,
+        _Part("S + G", "word and context", "residual connection"),
+        _Part("(S + G) / λ_Z", "after the last iteration", "contextual embeddings"),
+    ]
+
+
+def _name(normaliser: object) -> str:
+    return normaliser if isinstance(normaliser, str) else getattr(normaliser, "__name__", "σ")
+
+
+def _drawn(settings: EncoderSettings) -> Block:
+    parts = _parts(settings)
+    inner = max(pixels(part.formula) for part in parts) + 24
+    meaning = _LEFT + inner + 14
+    layer = meaning + max(pixels(part.meaning, 12) for part in parts) + 20
+    width = layer + max(pixels(part.in_transformer, 13) for part in parts)
+    tops = [28 + _STEP * at for at in range(len(parts))]
+    middle = _LEFT + inner / 2
+    body = text("probabilistic transformer", _LEFT, 13, 13, class_="dim", text_anchor="start")
+    body += text("transformer", layer, 13, 13, class_="dim", text_anchor="start")
+    for at, (part, top) in enumerate(zip(parts, tops, strict=True)):
+        kind = "outline" if at in (0, len(parts) - 1) else "stage"
+        box = {"x": _LEFT, "y": top, "width": inner, "height": _BOX, "rx": 6}
+        body += tag("rect", class_=f"paper {kind}", **box)
+        body += _formula(part.formula, middle, top + 25)
+        body += text(part.meaning, meaning, top + 25, 12, class_="dim", text_anchor="start")
+        body += _formula(part.in_transformer, layer, top + 25, 13, text_anchor="start")
+    for above, below in pairwise(tops):
+        body += _arrow(f"M{number(middle)} {number(above + _BOX)}", middle, below)
+    return Block(width, tops[-1] + _BOX + 2, body + _loop(settings, tops))
+
+
+def _loop(settings: EncoderSettings, tops: Sequence[float]) -> str:
+    """The way of S past the iteration, and the way back."""
+    first, start, add = (tops[at] + _BOX / 2 for at in (0, 1, -2))
+    beside = f"M{number(_LEFT)} {number(first)} H{number(_LEFT - 24)} V{number(add + 7)}"
+    back = f"M{number(_LEFT)} {number(add - 7)} H{number(_LEFT - 50)} V{number(start)}"
+    drawn = _arrow(beside, _LEFT, add + 7, sideways=True)
+    drawn += _arrow(back, _LEFT, start, sideways=True, kind="arc", tip="tip")
+    middle, times = (start + add) / 2, f"{settings.inference.iterations} ×"
+    for at, line in enumerate((times, "same", "weights")):
+        y = middle + 16 * (at - 1)
+        drawn += text(line, _LEFT - 56, y, 12, class_="tip", text_anchor="end")
+    return drawn
+
+
+def _formula(
+    content: str, x: float, y: float, size: float = 15, text_anchor: str = "middle"
+) -> str:
+    """Text in which _Z is a subscript and ^O a superscript."""
+    drawn, shift = "", 0.0
+    for part in re.split(r"([_^]\w)", content):
+        wanted = {"_": 4.0, "^": -5.0}.get(part[:1], 0.0)
+        small = {"font_size": size * 0.72} if wanted else {}
+        if part:
+            shown_part = escaped(part[1:] if wanted else part)
+            drawn += tag("tspan", shown_part, dy=wanted - shift, **small)
+            shift = wanted
+    look = {"class_": "ink", "text_anchor": text_anchor, "font_size": size}
+    return tag("text", drawn, x=x, y=y, **look)
+
+
+def _arrow(
+    path: str, x: float, y: float, sideways: bool = False, kind: str = "line", tip: str = "dim"
+) -> str:
+    """From the path's beginning to a tip at x, y, which points down or to the right."""
+    path += f" H{number(x - 7)}" if sideways else f" V{number(y - 7)}"
+    corners = f"M{number(x)} {number(y)} " + ("l-8 -4 v8 z" if sideways else "l-4 -8 h8 z")
+    return tag("path", d=path, class_=kind, stroke_width=1.4) + tag("path", d=corners, class_=tip)

@@ -1,0 +1,307 @@
+"""Pictures: well formed whatever the words are, complete, and the same every time."""
+
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probformer import viz
+from probformer.config import (
+    EncoderSettings,
+    FullSettings,
+    GlobalSettings,
+    RootSettings,
+    RotarySettings,
+)
+from probformer.errors import InputError
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = ["<script>alert(1)</script>", "&amp;", "$%#_{}\\", "\x1b[31m", "\u202eevil", "\"'", "]]>"]
+
+
+def random_heads(n, h, seed=0):
+    """Heads (h, n, n) and root (h, n)."""
+    scores = np.random.default_rng(seed).normal(scale=2, size=(h, n, n + 1))
+    scores[:, range(n), range(n)] = -np.inf
+    values = np.exp(scores)
+    values /= values.sum(-1, keepdims=True)
+    return values[:, :, :n], values[:, :, n]
+
+
+def pictures(words):
+    heads, root = random_heads(len(words), 3)
+    labels = np.random.default_rng(0).dirichlet(np.ones(5), size=len(words))
+    return {
+        "arcs": viz.arcs(words, heads[0], root[0], probabilities=True, titles=[words[0]]),
+        "grid": viz.arcs(words, heads, root, titles=["a", "b", words[0]]),
+        "animation": viz.animation(words, heads, root, threshold=0.1, titles=list(words[:3])),
+        "heat": viz.heat_map(words, heads, root, probabilities=True),
+        "labels": viz.label_table(words, labels, dict.fromkeys(range(5), words)),
+    }
+
+
+def texts(svg, kind=None):
+    elements = ET.fromstring(svg).iter(f"{SVG}text")
+    return ["".join(e.itertext()) for e in elements if kind in (None, e.get("class"))]
+
+
+@pytest.mark.parametrize("name", ["arcs", "grid", "animation", "heat", "labels"])
+def test_hostile_words_are_words(name):
+    picture = pictures(HOSTILE)[name]
+    svg, page, text = picture.svg(), picture.html(), picture.text()
+    assert any("<script>" in line for line in texts(svg))
+    for written in (svg, page, text):
+        assert "\x1b" not in written
+        assert "\u202e" not in written
+        assert "\\u202eevil" in written
+    for markup in (svg, page):
+        assert "<script>alert" not in markup
+        assert "&amp;amp;" in markup
+    assert "<script>" in text
+
+
+@pytest.mark.parametrize("name", ["arcs", "grid", "animation", "heat", "labels"])
+def test_pages_ask_for_nothing(name):
+    page = pictures(["a", "b", "c", "d"])[name].html()
+    assert "default-src 'none'" in page
+    links = re.findall(r"(?:href|src|url)\W*[=(]|https?://[^\s\"']+", page)
+    assert set(links) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_the_same_bytes_every_time():
+    first, second = pictures(HOSTILE), pictures(HOSTILE)
+    for name, picture in first.items():
+        assert picture.svg() == second[name].svg()
+        assert picture.html() == second[name].html()
+        assert picture.text() == second[name].text()
+
+
+def test_every_arc_above_the_threshold_is_drawn_and_no_other():
+    words = ["the", "dogs", "of", "war", "are", "let", "loose"]
+    (heads,), (root,) = random_heads(len(words), 1)
+    picture = viz.arcs(words, heads, root, threshold=0.2)
+    expected = {
+        f"{words[i]} ← {words[j]}  {heads[i, j]:.2f}" for i, j in np.argwhere(heads >= 0.2)
+    } | {f"{words[i]} ← ROOT  {root[i]:.2f}" for i in np.flatnonzero(root >= 0.2)}
+    hints = ET.fromstring(picture.svg()).findall(f".//{SVG}g/{SVG}title")
+    assert {hint.text for hint in hints} == expected
+    edges = picture.tikz().count("\\depedge") + picture.tikz().count("\\deproot")
+    assert edges == picture.text().count("▼") == len(expected)
+
+
+def test_strength_is_opacity_and_width():
+    heads = [[0, 0.9, 0], [0, 0, 0.3], [0, 0, 0]]
+    svg = ET.fromstring(viz.arcs("abc", heads).svg())
+    found = {
+        group.find(f"{SVG}title").text: (
+            float(group.get("opacity")),
+            float(group.find(f"{SVG}path").get("stroke-width")),
+        )
+        for group in svg.iter(f"{SVG}g")
+        if group.find(f"{SVG}title") is not None
+    }
+    strong, weak = found["a ← b  0.90"], found["b ← c  0.30"]
+    assert strong[0] > weak[0]
+    assert strong[1] > weak[1]
+
+
+def test_a_grid_has_a_panel_for_every_channel():
+    words = ["a", "b", "c", "d"]
+    heads, root = random_heads(4, 16)
+    titles = [f"channel {c}" for c in range(16)]
+    picture = viz.arcs(words, heads, root, titles=titles)
+    shown = texts(picture.svg())
+    assert [text for text in shown if text.startswith("channel")] == titles
+    assert all(shown.count(word) == 16 for word in words)
+    assert picture.tikz().count("\\begin{dependency}") == 16
+    assert texts(viz.heat_map(words, heads, root).svg()).count("a") == 2 * 16
+
+
+def test_an_animation_has_a_frame_for_every_iteration():
+    words = ["a", "b", "c", "d"]
+    heads, _ = random_heads(4, 5)
+    picture = viz.animation(words, heads, titles=[f"iteration {t}" for t in range(1, 6)])
+    frames = ET.fromstring(picture.svg()).findall(f".//{SVG}g[@class='frame']")
+    assert len(frames) == 5
+    times = [frame.find(f"{SVG}animate").get("keyTimes") for frame in frames]
+    assert times[0] == "0.0000;0.0000;0.2000"
+    assert times[-1] == "0.0000;0.8000;1.0000"
+    assert [frame.get("visibility") for frame in frames] == ["hidden"] * 4 + ["visible"]
+    places = [
+        [(e.text, e.get("x")) for e in frame.iter(f"{SVG}text") if e.text in words]
+        for frame in frames
+    ]
+    assert all(frame == places[0] for frame in places)  # words stay where they are
+    page = picture.html()
+    assert 'max="5"' in page
+    assert page.count('class="frame"') == 5
+    assert "<animate" not in page  # the slider moves it
+
+
+def test_the_terminal():
+    heads = [[0, 0.9, 0], [0, 0, 0.3], [0, 0, 0]]
+    assert viz.arcs(["the", "dog", "sleeps"], heads, [0, 0, 0.8]).text() == (
+        "              ROOT\n  ┏━━━┓ ┌────┐ ┃\n  ▼   ┃ ▼    │ ▼\n the  dog  sleeps\n"
+    )
+
+
+def test_crossing_lines_in_the_terminal_and_probabilities():
+    heads = np.zeros((4, 4))
+    heads[0, 2], heads[1, 3] = 0.9, 0.4
+    drawn = viz.arcs(["aaaa", "bbbb", "cccc", "dddd"], heads, probabilities=True).text()
+    assert drawn == (
+        "         ┌────.40────┐\n"
+        "   ┏━━━━.90━━━━┓     │\n"
+        "   ▼     ▼     ┃     │\n"
+        " aaaa  bbbb  cccc  dddd\n"
+    )
+
+
+def test_a_narrow_terminal_gets_a_list():
+    heads = [[0, 0.9, 0], [0.2, 0, 0.3], [0, 0, 0]]
+    assert viz.arcs(["the", "dog", "sleeps"], heads, [0, 0, 0.8]).text(20) == (
+        "the <- dog 0.90\ndog <- sleeps 0.30, the 0.20\nsleeps <- ROOT 0.80\n"
+    )
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_no_line_is_wider_than_the_terminal(width):
+    words = ["word", "中文字"] * 15
+    (heads,), (root,) = random_heads(30, 1)
+    for line in viz.arcs(words, heads, root, threshold=0.3).text(width).splitlines():
+        assert viz.words.cells(line) <= width
+
+
+def test_words_from_right_to_left():
+    words = ["הילד", "ראה", "כלב"]
+    heads = [[0, 0.9, 0], [0, 0, 0], [0, 0.9, 0]]
+    picture = viz.arcs(words, heads)
+    elements = [e for e in ET.fromstring(picture.svg()).iter(f"{SVG}text") if e.text in words]
+    assert all(e.get("direction") == "rtl" for e in elements)
+    by_place = sorted(elements, key=lambda e: float(e.get("x")))
+    assert [e.text for e in by_place] == words[::-1]
+    assert "{כלב} \\& {ראה} \\& {הילד}" in picture.tikz()
+    assert "\\depedge[" in picture.tikz()
+    assert "]{2}{3}" in picture.tikz()  # from the word in the middle to the first, which is right
+    last = picture.text().splitlines()[-1]
+    assert last.replace("\u200e", "").split() == words[::-1]
+    assert last.count("\u200e") == 6  # so that no terminal turns the line around again
+
+
+def test_heat_maps_have_dependents_in_rows_and_heads_in_columns():
+    heads = [[0, 0.9], [0, 0]]
+    svg = ET.fromstring(viz.heat_map(["a", "b"], heads, [0.1, 1]).svg())
+    cells = {
+        hint.text.split("  ")[0]: cell
+        for cell in svg.iter(f"{SVG}rect")
+        if (hint := cell.find(f"{SVG}title")) is not None
+    }
+    assert set(cells) == {"a ← b", "a ← ROOT", "b ← ROOT"}
+    assert cells["a ← b"].get("fill-opacity") == "0.9"
+    assert float(cells["a ← ROOT"].get("x")) < float(cells["a ← b"].get("x"))
+    assert float(cells["a ← ROOT"].get("y")) < float(cells["b ← ROOT"].get("y"))
+    assert viz.heat_map(["a", "b"], heads, [0.1, 1]).text() == (
+        "      R 1 2\n  1 a     ██\n  2 b ██\n"
+    )
+
+
+def test_the_strongest_labels_and_their_owners():
+    picture = viz.label_table(["dog"], [[0.1, 0.7, 0.2]], {1: ["cat", "cow"]}, strongest=2)
+    assert picture.text() == "dog     1  0.70  cat, cow\n        2  0.20\n"
+    assert texts(picture.svg()) == ["dog", "0.70", "1", "cat, cow", "0.20", "2", ""]
+    assert "<td>1</td><td>0.70</td>" in picture.html()
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        (EncoderSettings(), {"H₁", "Z₃", "w₂"}),
+        (EncoderSettings(root=RootSettings(7)), {"Z₀", "ROOT"}),
+        (EncoderSettings(globals=GlobalSettings("dep-split", 9)), {"G₂"}),
+    ],
+)
+def test_the_factor_graph_has_the_variables_of_the_config(settings, shown):
+    svg = viz.factor_graph(settings).svg()
+    assert shown <= set(texts(svg))
+    pairs = 6 + (3 if settings.root else 0)
+    factors = [r.get("class") for r in ET.fromstring(svg).iter(f"{SVG}rect")]
+    assert factors.count("tip") + factors.count("root-tip") == pairs
+    assert factors.count("dim") == 3
+    assert ("G₂" in texts(svg)) == (settings.globals is not None)
+    assert ("ROOT" in texts(svg)) == (settings.root is not None)
+
+
+def test_the_computation_graph_says_what_the_config_computes():
+    plain = texts(viz.computation_graph(EncoderSettings(channels=5)).svg())
+    assert {"X = QZ U,  Y = QZ V", "QH = softmax(F / λH)", "5 channels", "5 ×"} <= set(plain)
+    assert "feed-forward" not in plain
+    settings = EncoderSettings(
+        potential=FullSettings(), root=RootSettings(3), globals=GlobalSettings("single-split", 11)
+    )
+    special = set(texts(viz.computation_graph(settings).svg()))
+    assert {"feed-forward", "11 features, single-split", "X = QZ T,  Y = QZ"} <= special
+    assert "over words and ROOT, never itself" in special
+    assert "T = U R(i−j) Vᵀ" in viz.factor_graph(EncoderSettings(potential=RotarySettings())).svg()
+
+
+def test_files_by_suffix(tmp_path: Path):
+    picture = viz.arcs("ab", [[0, 1], [0, 0]])
+    for suffix, written in {
+        "svg": picture.svg(),
+        "html": picture.html(),
+        "tex": picture.tikz(),
+        "txt": picture.text(),
+    }.items():
+        path = tmp_path / "new" / f"x.{suffix}"
+        picture.save(path)
+        assert path.read_text(encoding="utf-8") == written
+    with pytest.raises(InputError, match=r"x\.pdf: the suffix must be one of \.svg"):
+        picture.save(tmp_path / "x.pdf")
+    with pytest.raises(InputError, match="TikZ is for arcs"):
+        viz.heat_map("ab", [[0, 1], [0, 0]]).save(tmp_path / "x.tex")
+    with pytest.raises(InputError, match="no text"):
+        viz.factor_graph(EncoderSettings()).save(tmp_path / "x.txt")
+    assert "<svg" in picture._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("words", "heads", "root", "message"),
+    [
+        ([], np.zeros((0, 0)), None, "a sentence must have words"),
+        (["a"], [[0, 1]], None, r"heads must have the shape \(1, 1\)"),
+        (["a"], [[2.0]], None, "heads must be probabilities"),
+        (["a"], [[float("nan")]], None, "heads must be probabilities"),
+        (["a"], [[0]], [0, 1], r"root must have the shape \(1,\)"),
+    ],
+)
+def test_wrong_numbers_are_refused(words, heads, root, message):
+    with pytest.raises(InputError, match=message):
+        viz.arcs(words, heads, root)
+
+
+@pytest.mark.long
+def test_latex_takes_it(tmp_path: Path):
+    words = [*HOSTILE, "^~|", "``--''", "[a]", "naïve"]
+    long = [f"word{at}" for at in range(40)]
+    drawn = [
+        pictures(words)["arcs"],
+        pictures(words)["grid"],
+        viz.arcs(long, np.roll(np.eye(40), 7, 0)),
+    ]
+    body = "\n\n".join(picture.tikz() for picture in drawn)
+    (tmp_path / "x.tex").write_text(
+        "\\documentclass{article}\n\\usepackage{tikz-dependency}\n"
+        f"\\begin{{document}}\n{body}\n\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "x.tex"]
+    try:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("needs pdflatex")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "LaTeX Warning" not in done.stdout
+    assert (tmp_path / "x.pdf").stat().st_size > 10_000
