@@ -191,7 +191,7 @@ def _title(words: Sequence[str], arc: Arc) -> str:
 
 
 def _probability(arc: Arc, x: float, y: float) -> str:
-    return text(f"{arc.probability:.2f}", x, y, 9, class_="dim halo")
+    return text(f"{arc.probability:.2f}", x, y, 10, class_="dim halo")
 
 
 def _opacity(arc: Arc) -> float:

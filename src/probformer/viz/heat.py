@@ -36,7 +36,12 @@ class HeatMap(Picture):
         side = min(4, len(blocks), max(1, int(1800 // width)))
         places = [(at % side * width, at // side * height) for at in range(len(blocks))]
         body = "".join(moved(block, x, y) for block, (x, y) in zip(blocks, places, strict=True))
-        return document(Block(side * width - 28, places[-1][1] + height - 28, body), self.title)
+        bottom = places[-1][1] + height
+        key = "rows: words; columns: their heads"
+        body += text(key, 0, bottom - 10, 11, class_="dim", text_anchor="start")
+        return document(
+            Block(max(side * width - 28, pixels(key, 11)), bottom - 6, body), self.title
+        )
 
     def _panel(self, title: str, matrix: NDArray[np.float64]) -> Block:
         cell = 30.0 if self.probabilities else max(14.0, min(26.0, 700 / len(self.words)))
