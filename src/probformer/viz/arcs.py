@@ -153,21 +153,28 @@ def distributions(
     """Heads and root as lists of matrices and vectors, checked."""
     n = len(words)
     require(n > 0, "a sentence must have words, got none")
-    matrices = np.asarray(heads, dtype=float)
-    single = matrices.ndim == 2
+    matrices = as_array(heads)
+    given, single = matrices.shape, matrices.ndim == 2
     if single:
         matrices = matrices[None]
     if matrices.ndim != 3 or matrices.shape[1:] != (n, n) or not len(matrices):
         wanted = f"({n}, {n}) or (h, {n}, {n}) for {counted(n, 'word')}"
-        raise InputError(f"heads must have the shape {wanted}, got {np.shape(heads)}")
+        raise InputError(f"heads must have the shape {wanted}, got {given}")
     _check_probabilities("heads", matrices)
     if root is None:
         return list(matrices), [None] * len(matrices)
-    above = np.asarray(root, dtype=float)
+    above = as_array(root)
     wanted = (n,) if single else (len(matrices), n)
     require(above.shape == wanted, f"root must have the shape {wanted}, got {above.shape}")
     _check_probabilities("root", above)
     return list(matrices), list(above.reshape(-1, n))
+
+
+def as_array(values: Any) -> Floats:
+    """Numbers of any kind; a tensor may be on any device and want gradients."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    return np.asarray(values, dtype=float)
 
 
 def _check_probabilities(name: str, values: Floats) -> None:

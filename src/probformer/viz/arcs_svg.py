@@ -115,7 +115,7 @@ def _row(
     probabilities: bool,
 ) -> Block:
     step = min(24.0, _TALLEST / max(row.levels, 1))
-    top = 20.0 if row.roots else 8.0
+    top = 8.0 + (12.0 + 11.0 * probabilities if row.roots else 0.0)
     ground = top + row.levels * step + _FOOT
     body, marks = "", ""
     for bow in sorted(row.bows, key=lambda bow: bow.arc.probability):  # the strong ones on top
@@ -129,9 +129,9 @@ def _row(
     for placed, x in row.roots:
         if arc := arcs.get(placed[:2]):
             body += _root(words, arc, x, top, ground)
-            marks += text("ROOT", x, top - 9, 10, class_="root-tip")
+            marks += text("ROOT", x, 11, 10, class_="root-tip")
             if probabilities:
-                marks += _probability(arc, x, top + 6)
+                marks += _probability(arc, x, 22)
     for word, x in row.places.items():
         direction = "rtl" if is_right_to_left(words[word]) else "ltr"
         body += text(words[word], x, ground + 17, direction=direction)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from probformer.errors import InputError, require, require_whole
+from probformer.viz.arcs import as_array
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, tag, text
 from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, pixels, shown
@@ -115,7 +116,7 @@ def label_table(
     """Marginals (n, d): the distribution over the labels of each word."""
     require(len(words) > 0, "a sentence must have words, got none")
     require_whole("strongest", strongest)
-    values = np.asarray(marginals, dtype=float)
+    values = as_array(marginals)
     if values.ndim != 2 or len(values) != len(words):
         raise InputError(f"marginals must have the shape ({len(words)}, d), got {values.shape}")
     owned = {} if owners is None else owners
