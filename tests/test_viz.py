@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from probformer import viz
 from probformer.config import (
@@ -77,6 +78,22 @@ def test_the_same_bytes_every_time():
         assert picture.svg() == second[name].svg()
         assert picture.html() == second[name].html()
         assert picture.text() == second[name].text()
+
+
+def test_latex_sees_no_command_of_a_word():
+    tex = viz.arcs(["a&b", "$%#_{}\\", "--", "\x07"], np.eye(4)[::-1]).tikz()
+    words = tex.split("\\begin{deptext}[column sep=1.2em]\n")[1].splitlines()[0]
+    assert words.split(" \\& ") == [
+        "{a\\char38{}b}",
+        "{\\$\\%\\#\\_\\{\\}\\textbackslash{}}",
+        "{-{}-{}}",
+        "{\\textbackslash{}x07} \\\\",
+    ]
+
+
+def test_tensors_are_numbers():
+    heads = torch.tensor([[0, 0.75], [0.25, 0]], requires_grad=True)
+    assert viz.arcs("ab", heads).svg() == viz.arcs("ab", [[0, 0.75], [0.25, 0]]).svg()
 
 
 def test_every_arc_above_the_threshold_is_drawn_and_no_other():
@@ -278,8 +295,18 @@ def test_files_by_suffix(tmp_path: Path):
     ],
 )
 def test_wrong_numbers_are_refused(words, heads, root, message):
-    with pytest.raises(InputError, match=message):
-        viz.arcs(words, heads, root)
+    for draw in (viz.arcs, viz.animation, viz.heat_map):
+        with pytest.raises(InputError, match=message):
+            draw(words, heads, root)
+
+
+def test_other_wrong_input_is_refused():
+    with pytest.raises(InputError, match="titles must be 1 text, got 2"):
+        viz.heat_map("a", [[0]], titles=["b", "c"])
+    with pytest.raises(InputError, match="a sentence must have words"):
+        viz.label_table([], np.zeros((0, 3)))
+    with pytest.raises(InputError, match=r"marginals must have the shape \(1, d\), got \(3,\)"):
+        viz.label_table("a", [0.2, 0.3, 0.5])
 
 
 @pytest.mark.long

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from probformer.errors import InputError, counted, require, require_between
+from probformer.errors import require_between
 from probformer.viz import arcs_svg, arcs_text, arcs_tikz
 from probformer.viz.layout import Arc
+from probformer.viz.numbers import Floats, distributions, titles_of
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import document
-
-Floats = NDArray[np.float64]
 
 THRESHOLD = 0.15
 
@@ -128,9 +126,7 @@ def _panels(
 ) -> tuple[Panel, ...]:
     require_between("threshold", threshold, 0, 1)
     matrices, roots = distributions(words, heads, root)
-    named = titles or [""] * len(matrices)
-    if len(named) != len(matrices):
-        raise InputError(f"titles must be {counted(len(matrices), 'text')}, got {len(named)}")
+    named = titles_of(matrices, titles)
     return tuple(
         Panel(_strong(matrix, above, threshold), title)
         for matrix, above, title in zip(matrices, roots, named, strict=True)
@@ -145,38 +141,3 @@ def _strong(heads: Floats, root: Floats | None, threshold: float) -> tuple[Arc, 
         above = (root >= threshold) & (root > 0)
         found += [Arc(int(i), None, float(root[i])) for i in np.flatnonzero(above)]
     return tuple(found)
-
-
-def distributions(
-    words: Sequence[str], heads: Any, root: Any = None
-) -> tuple[list[Floats], list[Floats] | list[None]]:
-    """Heads and root as lists of matrices and vectors, checked."""
-    n = len(words)
-    require(n > 0, "a sentence must have words, got none")
-    matrices = as_array(heads)
-    given, single = matrices.shape, matrices.ndim == 2
-    if single:
-        matrices = matrices[None]
-    if matrices.ndim != 3 or matrices.shape[1:] != (n, n) or not len(matrices):
-        wanted = f"({n}, {n}) or (h, {n}, {n}) for {counted(n, 'word')}"
-        raise InputError(f"heads must have the shape {wanted}, got {given}")
-    _check_probabilities("heads", matrices)
-    if root is None:
-        return list(matrices), [None] * len(matrices)
-    above = as_array(root)
-    wanted = (n,) if single else (len(matrices), n)
-    require(above.shape == wanted, f"root must have the shape {wanted}, got {above.shape}")
-    _check_probabilities("root", above)
-    return list(matrices), list(above.reshape(-1, n))
-
-
-def as_array(values: Any) -> Floats:
-    """Numbers of any kind; a tensor may be on any device and want gradients."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-    return np.asarray(values, dtype=float)
-
-
-def _check_probabilities(name: str, values: Floats) -> None:
-    fine = np.isfinite(values).all() and values.min() >= 0 and values.max() <= 1 + 1e-6
-    require(bool(fine), f"{name} must be probabilities, numbers from 0 to 1")

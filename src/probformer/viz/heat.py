@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from probformer.errors import InputError, counted
-from probformer.viz.arcs import distributions
+from probformer.viz.numbers import Floats, distributions, titles_of
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, moved, number, tag, text
 from probformer.viz.words import cells, cut, pixels, run_right_to_left, shown
@@ -24,7 +22,7 @@ _FAINT = 0.005
 class HeatMap(Picture):
     words: tuple[str, ...]
     columns: tuple[str, ...]
-    panels: tuple[tuple[str, NDArray[np.float64]], ...]
+    panels: tuple[tuple[str, Floats], ...]
     """Titles, and matrices of words × columns."""
     title: str
     probabilities: bool = False
@@ -43,7 +41,7 @@ class HeatMap(Picture):
             Block(max(side * width - 28, pixels(key, 11)), bottom - 6, body), self.title
         )
 
-    def _panel(self, title: str, matrix: NDArray[np.float64]) -> Block:
+    def _panel(self, title: str, matrix: Floats) -> Block:
         cell = 30.0 if self.probabilities else max(14.0, min(26.0, 700 / len(self.words)))
         font = min(13.0, cell * 0.8)
         rows = [cut(shown(word), _LONGEST) for word in self.words]
@@ -114,12 +112,9 @@ def heat_map(
 ) -> HeatMap:
     """Heads (n, n) and root (n,), or several maps: (h, n, n) and (h, n)."""
     matrices, roots = distributions(words, heads, root)
-    named = titles or [""] * len(matrices)
-    if len(named) != len(matrices):
-        raise InputError(f"titles must be {counted(len(matrices), 'text')}, got {len(named)}")
     maps = tuple(
         (title, matrix if above is None else np.column_stack([above, matrix]))
-        for title, matrix, above in zip(named, matrices, roots, strict=True)
+        for title, matrix, above in zip(titles_of(matrices, titles), matrices, roots, strict=True)
     )
     columns = tuple(words) if root is None else ("ROOT", *words)
     return HeatMap(tuple(words), columns, maps, " ".join(words), probabilities)

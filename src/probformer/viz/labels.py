@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from probformer.errors import InputError, require, require_whole
-from probformer.viz.arcs import as_array
+from probformer.viz.numbers import as_array
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, tag, text
 from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, pixels, shown
