@@ -127,6 +127,7 @@ def test_wide_vectors_come_in_several_tiles():
     assert_close(actual_gradients, expected_gradients)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["uv", "shared-uv", "rotary"])
 def test_packed_sentences(words):
     """Of sizes that go to different blocks; one is missing, and the row has a tail."""
