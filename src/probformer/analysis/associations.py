@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+LEAST_LIFT = 1.1
+"""What goes together less than that much more often than by chance is not worth a mention."""
+
 
 def entropy(weights: Floats) -> float:
     """Of one variable; the weights need not add up to 1."""

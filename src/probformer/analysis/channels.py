@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from probformer.analysis.associations import Floats, Integers, excess, lift, shares_of
+from probformer.analysis.associations import LEAST_LIFT, Floats, Integers, excess, lift, shares_of
 
 ROOT = "ROOT"
 """The head of a word that no word heads; of a transformer, CLS."""
 _ROUNDING = 1e-9
+_LEAST_SHARE = 0.0005  # what would be shown as 0.0 % is mostly the dust of softmax
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Spread:
     offsets: dict[int, float]
     """The distribution of j−i over heads that are words: negative is to the left."""
     entropy: float
-    """Of a word's distribution over words and ROOT, in bits, on average."""
+    """Of a word's distribution over words, ROOT and all else as one, in bits, on average."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Link:
     dependent: str
     head: str
     share: float
-    """The probability of this pair among all of the channel."""
+    """The probability that a word of the text is such a dependent with such a head."""
     lift: float
     """How many times as often as if dependents and heads had nothing to do with each other."""
 
@@ -53,7 +54,7 @@ class SpreadCounts:
     def __init__(self, channels: int, longest: int) -> None:
         self._offsets = np.zeros((2 * longest - 1, channels))
         self._longest = longest
-        self._root, self._entropy, self._headed = np.zeros((3, channels))
+        self._root, self._entropy = np.zeros((2, channels))
         self._words = 0
 
     def add(self, heads: Floats, root: Floats | None) -> None:
@@ -65,12 +66,10 @@ class SpreadCounts:
         if root is None:
             root = np.zeros((h, n))
         self._root += root.sum(1)
-        choices = np.concatenate([heads, root[..., None]], axis=-1)
-        total = choices.sum(-1, keepdims=True)
-        choices = np.divide(choices, total, out=np.zeros_like(choices), where=total > 0)
+        nowhere = np.clip(1 - heads.sum(-1) - root, 0, 1)
+        choices = np.concatenate([heads, root[..., None], nowhere[..., None]], axis=-1)
         logs = np.log2(choices, out=np.zeros_like(choices), where=choices > 0)
         self._entropy -= (choices * logs).sum((1, 2))
-        self._headed += (total[..., 0] > 0).sum(1)
         self._words += n
 
     def spreads(self) -> list[Spread]:
@@ -93,7 +92,7 @@ class SpreadCounts:
             distance=float(shares @ np.arange(len(shares))),
             median_distance=int(np.argmax(np.cumsum(shares) >= 0.5 - _ROUNDING)),
             offsets={int(k) - middle: float(signed[k]) for k in np.flatnonzero(signed)},
-            entropy=float(self._entropy[channel] / max(self._headed[channel], 1)),
+            entropy=float(self._entropy[channel] / words),
         )
 
 
@@ -105,6 +104,7 @@ class LinkCounts:
         rest = len(names)  # all classes without a name: part of chance, but never shown
         self._root = rest + 1
         self._joint = np.zeros((rest + 1, rest + 2, channels))
+        self._words = 0
 
     def add(self, classes: Integers, heads: Floats, root: Floats | None) -> None:
         """The class of each word (n), its heads (h, n, n), and ROOT's probability (h, n)."""
@@ -112,21 +112,23 @@ class LinkCounts:
         np.add.at(self._joint, pairs, heads.transpose(1, 2, 0))
         if root is not None:
             np.add.at(self._joint[:, self._root], classes, root.T)
+        self._words += len(classes)
 
     def links(self, channel: int, most: int) -> list[Link]:
         """The pairs that add most to the mutual information of dependent and head."""
         joint = self._joint[..., channel]
         named = np.r_[: len(self._names), self._root]
         shown = np.ix_(named[:-1], named)
-        gain = excess(joint)[shown]
-        shares, lifts = shares_of(joint)[shown], lift(joint)[shown]
+        gains, lifts = excess(joint)[shown], lift(joint)[shown]
+        shares = joint[shown] / max(self._words, 1)
+        gains[(lifts < LEAST_LIFT) | (shares < _LEAST_SHARE)] = 0
         heads = [*self._names, ROOT]
-        best = np.argsort(-gain, axis=None, kind="stable")[:most]
+        best = np.argsort(-gains, axis=None, kind="stable")[:most]
         pairs = [divmod(int(place), len(heads)) for place in best]
         return [
             Link(self._names[a], heads[b], float(shares[a, b]), float(lifts[a, b]))
             for a, b in pairs
-            if gain[a, b] > 0
+            if gains[a, b] > 0
         ]
 
 

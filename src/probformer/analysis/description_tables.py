@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from probformer.analysis.channels import Link, Spread
-from probformer.analysis.describing import Channel, Description
+from probformer.analysis.describing import Description
 from probformer.analysis.labels import Label
 from probformer.errors import counted
 
 _WORDS, _LINKS = 6, 3
 _SEEN = 0.0005
 """A share below it is shown as 0.0 %."""
+_NOTHING = "–"
 NO_LABELS = "A transformer has no latent labels: only its channels, the attention heads, are here."
 
 
@@ -56,7 +57,7 @@ def _labels(description: Description, labels: list[Label], most: int | None) -> 
     for label in shown:
         words = [f"{word} {share:.2f}" for word, share in [*label.words.items()][:_WORDS]]
         row = [str(label.number), _per_cent(label.strongest), _per_cent(label.probability)]
-        row.append(" · ".join(words) or "none")
+        row.append(" · ".join(words) or _NOTHING)
         if label.tags:
             row += [f"{label.tags.most} {_per_cent(label.tags.share)}", f"{label.tags.bits:.3f}"]
         rows.append(row)
@@ -105,9 +106,7 @@ def _spreads(description: Description) -> TextTable:
         [
             name,
             *(_per_cent(getattr(spread, side)) for side in sides),
-            f"{spread.distance:.1f}",
-            str(spread.median_distance),
-            " ".join(f"{100 * share:.0f}" for share in _by_distance(spread)),
+            *_distances(spread),
             f"{spread.entropy:.2f}",
         ]
         for name, spread in named.items()
@@ -119,35 +118,41 @@ def _spreads(description: Description) -> TextTable:
     return TextTable("Channels", note, header, rows)
 
 
-def _by_distance(spread: Spread) -> list[float]:
+def _distances(spread: Spread) -> list[str]:
+    """Mean, median and distribution, unless hardly any head is a word."""
+    if spread.left + spread.itself + spread.right < _SEEN:
+        return [_NOTHING] * 3
     near = [spread.offsets.get(k, 0.0) + spread.offsets.get(-k, 0.0) for k in (1, 2, 3)]
-    return [*near, sum(share for k, share in spread.offsets.items() if abs(k) > 3)]
+    far = sum(share for k, share in spread.offsets.items() if abs(k) > 3)
+    shares = " ".join(f"{100 * share:.0f}" for share in (*near, far))
+    return [f"{spread.distance:.1f}", str(spread.median_distance), shares]
 
 
 def _links(description: Description) -> TextTable:
-    kinds = ["strongest labels", description.column or "", "words"]
-    columns = [[_cell(links) for links in _links_of(channel)] for channel in description.channels]
-    kept = [at for at in range(3) if any(row[at] for row in columns)]
+    channels = description.channels
+    kinds = {
+        "strongest labels": [channel.label_links for channel in channels],
+        description.column or "tags": [channel.tag_links for channel in channels],
+        "words": [channel.word_links for channel in channels],
+    }
+    kinds = {name: links for name, links in kinds.items() if any(links)}
     rows = [
-        [str(channel.number), *(row[at] for at in kept)]
-        for channel, row in zip(description.channels, columns, strict=True)
+        [str(channel.number), *(_cell(links[at]) for links in kinds.values())]
+        for at, channel in enumerate(channels)
     ]
     note = (
-        "Dependent → head, by excess over chance, with the share of the channel and how many times "
+        "Dependent → head, by excess over chance, with its share of all words and how many times "
         "as often as by chance."
     )
-    return TextTable("What channels link", note, ["channel", *(kinds[at] for at in kept)], rows)
-
-
-def _links_of(channel: Channel) -> tuple[list[Link], list[Link], list[Link]]:
-    return channel.label_links, channel.tag_links, channel.word_links
+    return TextTable("What channels link", note, ["channel", *kinds], rows)
 
 
 def _cell(links: list[Link]) -> str:
-    return "\n".join(
+    shown = [
         f"{link.dependent} → {link.head} {_per_cent(link.share)} ×{link.lift:.1f}"
         for link in links[:_LINKS]
-    )
+    ]
+    return "\n".join(shown) or _NOTHING
 
 
 def _per_cent(share: float) -> str:

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from probformer.analysis.associations import (
+    LEAST_LIFT,
     Floats,
     Integers,
     entropy,
     excess,
+    lift,
     mutual_information,
 )
 
@@ -124,15 +126,15 @@ class LabelCounts:
     def labels(self, column: str | None, most_words: int) -> list[Label]:
         """By falling use."""
         total = self._strongest.sum()
-        gain = excess(self._by_word)[:-1]
+        gains = np.where(lift(self._by_word) < LEAST_LIFT, 0, excess(self._by_word))[:-1]
         frequency = self._by_word.sum(1)
         found = []
         for label in np.argsort(-self._strongest, kind="stable"):
-            owners = np.argsort(-gain[:, label], kind="stable")[:most_words]
+            owners = np.argsort(-gains[:, label], kind="stable")[:most_words]
             words = {
                 self._words[word]: float(self._by_word[word, label] / frequency[word])
                 for word in map(int, owners)
-                if gain[word, label] > 0
+                if gains[word, label] > 0
             }
             found.append(
                 Label(
