@@ -90,25 +90,27 @@ def test_numbers_go_by_frequency_and_the_rest_is_one():
 # Channels
 
 
-def random_heads(rooted=True):
+def random_heads(rooted=True, itself=False):
     """Heads of sentences of several lengths, some of whose probability is nowhere."""
     random = np.random.default_rng(2)
     for n in (1, 2, 6, 3):
         scores = random.random((2, n, n + 2)) ** 3
-        scores[:, :, :n] *= 1 - np.eye(n)
+        if not itself:
+            scores[:, :, :n] *= 1 - np.eye(n)
         shares = scores / scores.sum(-1, keepdims=True)
         yield shares[:, :, :n], shares[:, :, n] if rooted else None
 
 
 @pytest.mark.parametrize("rooted", [True, False])
-def test_where_heads_are_by_loops(rooted):
+@pytest.mark.parametrize("itself", [True, False])
+def test_where_heads_are_by_loops(rooted, itself):
     counts = SpreadCounts(2, longest=6)
-    for heads, root in random_heads(rooted):
+    for heads, root in random_heads(rooted, itself):
         counts.add(heads, root)
     for channel, spread in enumerate(counts.spreads()):
         words, left, right, of_root, uncertainty = 0, 0.0, 0.0, 0.0, 0.0
         by_offset = Counter()
-        for heads, root in random_heads(rooted):
+        for heads, root in random_heads(rooted, itself):
             n = heads.shape[-1]
             words += n
             for i in range(n):
@@ -124,8 +126,9 @@ def test_where_heads_are_by_loops(rooted):
         assert spread.left == pytest.approx(left / words)
         assert spread.right == pytest.approx(right / words)
         assert spread.root == pytest.approx(of_root / words)
-        assert spread.itself == 0
-        assert spread.elsewhere == pytest.approx(1 - (left + right + of_root) / words)
+        assert spread.itself == pytest.approx(by_offset[0] / words)
+        inside = left + by_offset[0] + right + of_root
+        assert spread.elsewhere == pytest.approx(1 - inside / words)
         assert spread.entropy == pytest.approx(uncertainty / words)
         total = sum(by_offset.values())
         expected = {k: share / total for k, share in by_offset.items() if share}
@@ -167,6 +170,15 @@ def test_what_is_linked_by_loops():
         assert counts.links(channel, most=1) == links[:1]
 
 
+def test_dust_and_chance_are_no_links():
+    counts = LinkCounts(1, ["a", "b", "c"])
+    counts.add(np.arange(3), np.array([[[0, 1, 0], [1, 0, 0], [1e-5, 0, 0]]]), None)
+    assert [link.dependent for link in counts.links(0, most=9)] == ["a", "b"]
+    counts = LinkCounts(1, ["a", "b"])
+    counts.add(np.arange(40) % 2, *uniform_heads(40, itself=False, root=False))
+    assert counts.links(0, most=9) == []  # a word heads others only: 1.03 times as often
+
+
 def test_uniform_heads_leave_nothing_out():
     for n, itself, root in product((1, 2, 5), (False, True), (False, True)):
         heads, of_root = uniform_heads(n, itself, root)
@@ -204,6 +216,15 @@ def test_labels_of_a_model_set_by_hand(tmp_path: Path):
     assert (strongest.of_tags, strongest.of_labels) == pytest.approx((1, 1))
     assert 0 < strongest.by_chance < strongest.bits
     assert by_probability.bits < strongest.bits
+
+
+def test_nobody_owns_what_all_have(tmp_path: Path):
+    run = by_hand(tmp_path)
+    with torch.no_grad():
+        run.model.encoder.word_scores.weight[:, 1] = 15
+    labels = describe(run, TEXT).labels
+    assert labels is not None
+    assert (labels[0].number, labels[0].strongest, labels[0].words) == (1, 1, {})
 
 
 def test_without_potentials_heads_are_uniform(tmp_path: Path):
@@ -251,6 +272,11 @@ def test_any_run_against_its_readings(tmp_path: Path):
             strongest.append((int(labels.argmax()), tag, 1))
     assert found.information[0].bits == pytest.approx(bits(soft))
     assert found.information[1].bits == pytest.approx(bits(strongest))
+    of_tags = bits([(tag, tag, weight) for _, tag, weight in strongest])
+    of_labels = bits([(label, label, weight) for label, _, weight in strongest])
+    assert of_tags != pytest.approx(of_labels)
+    assert found.information[1].of_tags == pytest.approx(bits(strongest) / of_tags)
+    assert found.information[1].of_labels == pytest.approx(bits(strongest) / of_labels)
     assert found.labels is not None
     for label in found.labels:
         weight = sum(share for number, _, share in soft if number == label.number)
@@ -293,11 +319,11 @@ def test_which_tags(tmp_path: Path):
         describe(run, TEXT, "same")
     with pytest.raises(InputError, match=r"\(none\), got 'upos'"):
         describe(run, untagged, "upos")
-    twice = [Sentence(("the",), {"lemma": ("a",), "z": ("Z",), "xpos": ("X",), "upos": ("U",)})]
-    twice += [Sentence(("dog",), {"lemma": ("b",), "z": ("A",), "xpos": ("Y",), "upos": ("V",)})]
+    twice = [Sentence(("the",), {"lemma": ("a",), "any": ("Z",), "xpos": ("X",), "upos": ("U",)})]
+    twice += [Sentence(("dog",), {"lemma": ("b",), "any": ("A",), "xpos": ("Y",), "upos": ("V",)})]
     found = describe(run, twice)
     assert found.column == "xpos"  # what the run was trained for
-    assert [i.column for i in found.information[::2]] == ["upos", "xpos", "z"]
+    assert [i.column for i in found.information[::2]] == ["upos", "xpos", "any"]
 
 
 def test_what_cannot_be_described(tmp_path: Path):
