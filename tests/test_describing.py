@@ -221,7 +221,9 @@ def test_labels_of_a_model_set_by_hand(tmp_path: Path):
 def test_nobody_owns_what_all_have(tmp_path: Path):
     run = by_hand(tmp_path)
     with torch.no_grad():
-        run.model.encoder.word_scores.weight[:, 1] = 15
+        scores = run.model.encoder.word_scores.weight
+        scores[:, 1] = 15
+        scores[run.vocabulary.id_of("the"), 1] = 16
     labels = describe(run, TEXT).labels
     assert labels is not None
     assert (labels[0].number, labels[0].strongest, labels[0].words) == (1, 1, {})
