@@ -1,13 +1,20 @@
 """Fused kernels give what the equations give: on a GPU, or else in Triton's interpreter."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, fused, mean_field, reference
 from probformer.packing import Packing
 from probformer.potentials import UV, as_potentials
 from probformer.testing import reference_sentence
+from probformer.training.report import Reporter
+from probformer.training.start import prepare
+from runs import PT, settings
 
 pytest.importorskip("triton", reason="needs Triton")
 from probformer.kernels import short
@@ -120,6 +127,7 @@ def test_wide_vectors_come_in_several_tiles():
     assert_close(actual_gradients, expected_gradients)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["uv", "shared-uv", "rotary"])
 def test_packed_sentences(words):
     """Of sizes that go to different blocks; one is missing, and the row has a tail."""
@@ -302,3 +310,25 @@ def test_what_the_plain_path_must_do(inference, evidence, trace):
     assert not fused.can_fuse(unary, potentials, inference, Evidence(**evidence), trace)
     assert fused.can_fuse(unary, potentials, Inference(step_z=0.5), Evidence(), False)
     assert not fused.can_fuse(unary.double(), potentials, Inference(), Evidence(), False)
+
+
+@pytest.mark.long
+def test_training_goes_the_same_way_with_and_without_kernels(tmp_path):
+    """Without dropout, which draws otherwise; on a GPU sentences are packed, too."""
+    updates, size = (30, 16) if DEVICE == "cuda" else (4, 3)
+    curves, weights = [], []
+    for kernels in (True, False):
+        given = settings("tagging", {**PT, "dropout": 0.0}, size=200)
+        accelerator = Accelerator(cpu=DEVICE == "cpu")
+        run = prepare(given, tmp_path / str(kernels), Path("."), Reporter(), accelerator)
+        curve = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fused, "kernels_run_on", lambda device, kernels=kernels: kernels)
+            for step in range(updates):
+                run._update(np.arange(size) + size * step)
+                run._settle()
+                curve.append(run.progress.loss)
+        curves.append(np.diff(curve))
+        weights.append([p.detach().cpu() for p in run.model.parameters()])
+    np.testing.assert_allclose(*curves, rtol=1e-3)
+    assert_close(*weights, tolerance=1e-2)

@@ -126,7 +126,12 @@ def assert_equals_dense(problem, arguments):
     assert_close(actual, results(dense, problem, arguments, counts))
 
 
-@pytest.mark.parametrize("words", WORDS)
+QUICK = ("uv", "rotary")
+
+
+@pytest.mark.parametrize(
+    "words", [pytest.param(w, marks=[] if w in QUICK else pytest.mark.long) for w in WORDS]
+)
 def test_tiles_equal_the_dense_equations(words):
     assert_equals_dense(*build(words, [34, 2, 1]))
 
@@ -137,6 +142,7 @@ def test_tiles_far_before_and_after(words):
     assert_equals_dense(*build(words, [50]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["uv", "shared-uv", "rotary"])
 def test_heads_other_than_words_and_padding_anywhere(words):
     mask = torch.ones(22, dtype=torch.bool)
@@ -149,6 +155,7 @@ def test_buckets_of_any_width(gamma):
     assert_equals_dense(*build("uvw", [36], gamma=gamma))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", ["uv", "uvw", "rotary"])
 def test_wide_vectors_come_in_several_tiles(words, monkeypatch):
     monkeypatch.setattr(launching, "_WIDEST", 16)

@@ -166,7 +166,7 @@ def test_gold_heads_are_learned(tmp_path):
 
     def loss(channel):
         with torch.no_grad():
-            _, posterior = training.model.eval()(batch.words, batch.mask)
+            _, posterior = training.model.eval()(batch.words, batch.mask, attention=True)
         return gold_head_loss(posterior, batch, channel).item()
 
     before = loss(1)

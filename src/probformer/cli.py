@@ -108,6 +108,32 @@ def predict(
         typer.echo(answer)
 
 
+@app.command("describe")
+def describe_meaning(
+    run: RunFolder,
+    file: Annotated[
+        Path | None,
+        typer.Option(help="A text instead of a split: .conllu, .mrg, .txt, or as the run's."),
+    ] = None,
+    data: DataFolder = Path("."),
+    split: Annotated[str, typer.Option(help="train, dev, test or gen.")] = "dev",
+    column: Annotated[
+        str | None, typer.Option(help="The tags that labels and channels are compared with.")
+    ] = None,
+    iteration: Annotated[
+        int, typer.Option(help="Counted from 1, or from the end: -1 is the last; of layers, too.")
+    ] = -1,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a page with plots into this folder, too.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """What labels mean and channels do: words, tags, distances, and what is linked."""
+    from probformer.analysis.description_page import describe_run
+
+    describe_run(run, data, split, file, column, iteration, out, json)
+
+
 @app.command()
 def draw(
     run: Annotated[str, typer.Argument(help="A run folder; for graphs, or a config.")],
@@ -118,8 +144,8 @@ def draw(
     kind: Annotated[
         str,
         typer.Option(
-            help="arcs; iterations: arcs that move; heat: a map of heads; labels: the strongest, "
-            "and words that own them; factors, computation: the graph of the model."
+            help="arcs; iterations: arcs that move; heat: a map of heads; labels: the strongest, and "
+            "the words likeliest to have them without context; factors, computation: graphs."
         ),
     ] = "arcs",
     channel: Annotated[

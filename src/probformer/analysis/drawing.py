@@ -57,9 +57,9 @@ def draw(
     iteration = -1 if iteration is None else iteration
     threshold = viz.THRESHOLD if threshold is None else threshold
     if kind == "labels":
-        return draw_labels(run, reading, iteration)
+        return _draw_labels(run, reading, iteration)
     if kind == "iterations":
-        return draw_iterations(reading, channel, threshold, probabilities)
+        return _draw_iterations(reading, channel, threshold, probabilities)
     heads, root, titles = _chosen(reading, channel, reading.iteration(iteration))
     if kind == "heat":
         return viz.heat_map(words, heads, root, probabilities=probabilities, titles=titles)
@@ -76,7 +76,7 @@ def show(picture: viz.Picture, out: Path | None) -> None:
         sys.stdout.write(picture.text(shutil.get_terminal_size().columns))
 
 
-def draw_iterations(
+def _draw_iterations(
     reading: Reading, channel: str, threshold: float, probabilities: bool
 ) -> viz.Picture:
     require(channel != "all", "channel must be a number or 'average' over iterations, got 'all'")
@@ -94,7 +94,7 @@ def draw_iterations(
     )
 
 
-def draw_labels(run: Run, reading: Reading, iteration: int) -> viz.Picture:
+def _draw_labels(run: Run, reading: Reading, iteration: int) -> viz.Picture:
     if reading.labels is None:
         raise InputError("labels are those of a probabilistic transformer, this is a transformer")
     marginals = reading.labels[reading.iteration(iteration)]
