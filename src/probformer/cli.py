@@ -136,7 +136,7 @@ def describe_meaning(
 
 @app.command()
 def draw(
-    run: Annotated[str, typer.Argument(help="A run folder; for graphs, or a config.")],
+    run: Annotated[str, typer.Argument(help="A run folder; for graphs, a config will do.")],
     sentence: Annotated[str, typer.Argument(help="Words with spaces between them.")] = "",
     out: Annotated[
         Path | None, typer.Option(help="A .svg, .html, .tex or .txt file; the terminal if none.")
@@ -144,8 +144,8 @@ def draw(
     kind: Annotated[
         str,
         typer.Option(
-            help="arcs; iterations: arcs that move; heat: a map of heads; labels: the strongest, and "
-            "the words likeliest to have them without context; factors, computation: graphs."
+            help="arcs; iterations: arcs that move; heat: a map of heads; labels: the strongest, "
+            "and the words likeliest to have them without context; factors, computation: graphs."
         ),
     ] = "arcs",
     channel: Annotated[
