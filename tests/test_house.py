@@ -32,6 +32,7 @@ TOP_DOWN = [
     "evidence",
     "normalisers",
     "config",
+    "trees",
     "errors",
 ]
 
