@@ -76,6 +76,13 @@ def test_accuracies_are_those_counted_by_hand(readings):
     assert result.accuracy(RIGHT) == Accuracy(3 / 6, 3 / 4, 3 / 5, 3 / 3)
 
 
+def test_any_channel_asks_each_word_alone(readings):
+    """So that no word is the root where there is no variable for it, whatever the trees are."""
+    del readings[1]
+    result = parse_sentences(None, [SEE], Question())
+    assert result.accuracy(ANY) == Accuracy(3 / 4, 3 / 3, 2 / 3, 2 / 2)
+
+
 def test_iterations(readings):
     result = parsed(iteration=1, every_iteration=True)
     assert (result.iteration, [*result.iterations]) == (1, [1, 2])

@@ -55,11 +55,10 @@ class Score:
     def accuracy(self, way: str, group: int | None = None) -> Accuracy:
         """On all sentences, or on those of a group."""
         counts = self._counts[way]
+        sums = counts.sum(0) if group is None else counts[group]
         shares = [
             hit / total if total else None
-            for words, right, arcs, found in (
-                counts.sum(0) if group is None else counts[group]
-            ).tolist()
+            for words, right, arcs, found in sums.tolist()
             for hit, total in ((right, words), (found, arcs))
         ]
         return Accuracy(*shares)
