@@ -266,7 +266,7 @@ def test_without_heads_to_learn_from(tmp_path):
 
 @pytest.mark.long
 def test_gold_heads_make_a_parser(tmp_path):
-    changes = ["training.gold_heads.channel=1", "data.size=2000", "training.epochs=6"]
+    changes = ["training.gold_heads.channel=1", "data.size=4000", "training.epochs=10"]
     train_one(read_settings("tagging-builtin-pt", changes), tmp_path / "run")
     probformer("parse", "run", "--json", "out.json", cwd=tmp_path)
     figures = json.loads((tmp_path / "out.json").read_text())
