@@ -10,10 +10,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import conllu
+import numpy as np
 from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOBES, Entities
 
+from probformer.analysis.attachment import LEFT, RIGHT, Score, baseline_hits
 from probformer.config.lookup import read_settings
 from probformer.data.cogs import WordTags, form_from_tags, tags_from_form
 from probformer.data.corpus import build_vocabulary, load_corpus
@@ -93,6 +95,36 @@ def check_ewt(root: Path) -> bool:
             theirs = [read_by_conllu(block) for block in conllu.parse_incr(file)]
         ours = [replace(sentence, document="") for sentence in sentences]
         good &= check(f"EWT {name} equals the conllu package", theirs == ours, True)
+        good &= check_chains(f"EWT {name}", sentences, path)
+    return good
+
+
+def check_chains(what: str, sentences: Sequence[Sentence], path: Path) -> bool:
+    """UAS of chains of words, counted from the ids in the file; with and without punctuation."""
+    score = Score()
+    for sentence in sentences:
+        gold = np.array(sentence.heads)
+        score.add(sentence, baseline_hits(gold, np.random.default_rng(0)))
+    right: Counter[tuple[str, bool]] = Counter()
+    total: Counter[bool] = Counter()
+    for block in conllu.parse(path.read_text(encoding="utf-8")):
+        words = [token for token in block if isinstance(token["id"], int)]
+        for token in words:
+            punctuation, last = token["upos"] == "PUNCT", token["id"] == len(words)
+            total[punctuation] += 1
+            right[LEFT, punctuation] += token["head"] == token["id"] - 1
+            right[RIGHT, punctuation] += token["head"] == (0 if last else token["id"] + 1)
+    good = True
+    for chain in (LEFT, RIGHT):
+        ours = score.accuracy(chain)
+        good &= check(
+            f"{what}: UAS of the {chain}, all words and without punctuation",
+            (ours.uas, ours.uas_without_punctuation),
+            (
+                (right[chain, False] + right[chain, True]) / total.total(),
+                right[chain, False] / total[False],
+            ),
+        )
     return good
 
 

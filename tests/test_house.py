@@ -33,6 +33,7 @@ TOP_DOWN = [
     "normalisers",
     "viz",
     "config",
+    "trees",
     "errors",
 ]
 

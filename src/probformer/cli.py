@@ -169,6 +169,42 @@ def draw(
 
 
 @app.command()
+def parse(
+    run: RunFolder,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="CoNLL-U with gold heads; the test split of the run's data if none."),
+    ] = None,
+    data: DataFolder = Path("."),
+    decoder: Annotated[
+        str, typer.Option(help="argmax: each word alone; tree; projective: no arcs cross.")
+    ] = "tree",
+    many_roots: Annotated[
+        bool, typer.Option("--many-roots", help="Trees may have several words at the root.")
+    ] = False,
+    iteration: Annotated[
+        int, typer.Option(help="Which iteration, or layer: from 1, or −1 for the last.")
+    ] = -1,
+    every_iteration: Annotated[
+        bool, typer.Option("--every-iteration", help="A table over all iterations too.")
+    ] = False,
+    channel: Annotated[
+        int | None, typer.Option(help="Which channel to show and write; the average if none.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the sentences with the heads that were found.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write all figures into this file.")] = None,
+) -> None:
+    """How often the heads that a model found are the gold ones, beside simple baselines."""
+    from probformer.analysis.parse_command import parse_file
+    from probformer.analysis.parsing import Question
+
+    question = Question(decoder, not many_roots, iteration, channel, every_iteration)
+    parse_file(run, file, data, question, out, json)
+
+
+@app.command()
 def quickstart(
     out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("runs/quickstart"),
 ) -> None:
