@@ -142,13 +142,14 @@ class DenseEinsums(nn.Module):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         scores = unary = self.word_scores(words)
-        t, letters = tuple(self.factors), ",".join(self.letters)
+        t, letters = list(self.factors), ",".join(self.letters)
+        back = ",".join(reversed(self.letters))  # operands in an order that can be followed
         for _ in range(self.sizes.T):
             q = scores.softmax(-1)
             f = torch.einsum(f"xia,{letters},xjb,kij->xcij", q, *t, q, self.distance)
             p = (f * self.sizes.d).masked_fill(self.itself, -1e9).softmax(-1)
             p = F.dropout(p, self.dropout, self.training)
-            g = torch.einsum(f"xcij,kij,xjb,{letters}->xia", p, self.distance, q, *t)
+            g = torch.einsum(f"xcij,kij,xjb,{back}->xia", p, self.distance, q, *reversed(t))
             g = g + torch.einsum(f"xcij,kij,xia,{letters}->xjb", p, self.distance, q, *t)
             scores = F.dropout(unary + g, self.dropout, self.training)
         return scores
