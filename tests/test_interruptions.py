@@ -326,3 +326,17 @@ def test_tensorboard_is_asked_for_before_training(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"pip install 'probformer\[track\]'"):
         ready(settings(tensorboard=True), tmp_path)
     assert not os.listdir(tmp_path)
+
+
+def test_only_files_are_replaced(tmp_path: Path):
+    """What is no file, such as a terminal, is written to; a folder is refused."""
+    device = tmp_path / "pipe"
+    os.mkfifo(device)
+    reader = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
+    files.write_text(device, "text")
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert device.is_fifo()
+    with pytest.raises(InputError, match="is a folder, expected a file"):
+        files.write_text(tmp_path, "text")
+    assert [*tmp_path.iterdir()] == [device]

@@ -23,6 +23,7 @@ from probformer.analysis.parsing import ANY, AVERAGE, Question, parse_sentences
 from probformer.analysis.reading import Reading
 from probformer.config.lookup import read_settings
 from probformer.data.builtin import builtin_corpus
+from probformer.data.conllu import with_heads
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError
@@ -147,7 +148,7 @@ def test_punctuation_without_tags():
 
 
 def test_sentences_need_heads():
-    with pytest.raises(InputError, match=r"'she saw dogs \.': the sentence has no heads"):
+    with pytest.raises(InputError, match=r"'she saw dogs \.': has no heads"):
         parse_sentences(None, [replace(SEE, heads=None)], Question())
     with pytest.raises(InputError, match="there must be sentences to parse"):
         parse_sentences(None, [], Question())
@@ -196,7 +197,8 @@ def test_the_command(folder, run, decoder):
     pairs = list(zip(TREEBANK.splitlines(), written.splitlines(), strict=True))
     for before, after in pairs:
         fields, others = before.split("\t"), after.split("\t")
-        assert fields[:6] + fields[8:] == others[:6] + others[8:]
+        assert fields[:6] + fields[9:] == others[:6] + others[9:]
+        assert len(fields) == 1 or "-" in fields[0] or "." in fields[0] or others[8] == "_"
     right = total = found = arcs = 0
     for gold, heads in zip(words_of(TREEBANK), words_of(written), strict=True):
         edges = {frozenset((t["id"], t["head"])) for t in heads}
@@ -230,7 +232,7 @@ def test_the_test_split_of_the_run(folder):
 @pytest.mark.parametrize(
     ("file", "question", "message"),
     [
-        ("bare.conllu", {}, "bare.conllu:1: the sentence has no heads"),
+        ("bare.conllu", {}, "bare.conllu:1: has no heads"),
         ("empty.conllu", {}, "empty.conllu: the file has no sentence"),
         ("nothing.conllu", {}, "nothing.conllu: there is no such file"),
         ("gold.conllu", {"channel": 2}, "there is no channel 2: the model has 2 channels"),
@@ -272,3 +274,20 @@ def test_gold_heads_make_a_parser(tmp_path):
     figures = json.loads((tmp_path / "out.json").read_text())
     assert figures["best_channel"] == 1
     assert figures["channels"][1]["uas"] > 0.8
+
+
+def test_heads_go_to_the_words_that_the_reader_sees(tmp_path):
+    """Spaces around fields are nothing; ranges and empty nodes are no words."""
+    rest = "\t_\t_\t_\t_\t0\troot\t_\t_"
+    lines = ["# text", "1 \ta" + rest, "2-3\tbc" + rest, " 2\tb" + rest, "2.1\tx" + rest, ""]
+    written = list(with_heads(lines, [1, -1]))
+    assert [line.split("\t")[6] for line in written if "\t" in line] == ["2", "0", "0", "0"]
+    assert written[2] == lines[2]
+    with pytest.raises(AssertionError, match="heads are left over"):
+        list(with_heads(lines, [1, -1, 0]))
+
+
+def test_trees_need_a_file_that_can_be_read_twice(folder):
+    command = ("parse", "pt", "/dev/stdin", "--out", "x.conllu")
+    done = probformer(*command, cwd=folder, check=2)
+    assert "--out needs a file, which is read twice" in done.stderr

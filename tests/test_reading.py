@@ -8,7 +8,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from probformer.analysis.reading import read_sentences
+from probformer.analysis.reading import _batches, read_sentences
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
 from probformer.training.report import Reporter
@@ -67,7 +67,19 @@ def test_what_is_not_there_is_named(tmp_path: Path):
         reading.channel(7)
     with pytest.raises(InputError, match="there is no iteration 9: the model has"):
         reading.iteration(9)
+    with pytest.raises(InputError, match="there is no iteration -5: the model has"):
+        reading.iteration(-5)
     assert reading.iteration(-1) == len(reading.heads) - 1
     assert reading.iteration(1) == 0
     with pytest.raises(InputError, match="a sentence must have words"):
         list(read_sentences(run, [()]))
+
+
+def test_a_long_sentence_is_read_by_itself():
+    sentences = [("a",) * n for n in (3, 3, 500, 3)]
+    assert [[len(words) for words in batch] for batch in _batches(sentences)] == [
+        [3, 3],
+        [500],
+        [3],
+    ]
+    assert [len(batch) for batch in _batches([("a",)] * 130)] == [64, 64, 2]

@@ -227,8 +227,8 @@ def test_heat_maps_have_dependents_in_rows_and_heads_in_columns():
 
 def test_the_strongest_labels_and_their_owners():
     picture = viz.label_table(["dog"], [[0.1, 0.7, 0.2]], {1: ["cat", "cow"]}, strongest=2)
-    assert picture.text() == "dog     1  0.70  cat, cow\n        2  0.20\n"
-    assert texts(picture.svg()) == ["dog", "0.70", "1", "cat, cow", "0.20", "2", ""]
+    assert picture.text() == "dog     1  0.70  cat · cow\n        2  0.20\n"
+    assert texts(picture.svg()) == ["dog", "0.70", "1", "cat · cow", "0.20", "2", ""]
     assert "<td>1</td><td>0.70</td>" in picture.html()
 
 

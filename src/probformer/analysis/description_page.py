@@ -24,6 +24,7 @@ from probformer.data.sentence import Sentence
 from probformer.errors import InputError, require
 from probformer.training.files import write_text
 from probformer.training.run_folder import Run, load_run
+from probformer.viz.words import shown
 
 _SHOWN_LABELS = 20
 _FORMATS: dict[str, Format] = {".conllu": "conllu", ".mrg": "mrg", ".txt": "text"}
@@ -85,7 +86,7 @@ def _from_file(run: Run, file: Path) -> SentenceFile:
 
 
 def _kind(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix
+    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def _print(title: str, description: Description) -> None:
@@ -95,11 +96,11 @@ def _print(title: str, description: Description) -> None:
         console.print(NO_LABELS)
     for table in tables(description, _SHOWN_LABELS):
         # As Text: brackets in words are no markup.
-        shown = Table(*table.header, title=table.name, caption=table.note)
-        shown.title_justify = shown.caption_justify = "left"
+        lines = Table(*table.header, title=table.name, caption=table.note)
+        lines.title_justify = lines.caption_justify = "left"
         for row in table.rows:
-            shown.add_row(*map(Text, row))
-        console.print(shown)
+            lines.add_row(*(Text(_shown(cell)) for cell in row))
+        console.print(lines)
 
 
 def write_page(title: str, description: Description, folder: Path) -> Path:
@@ -126,7 +127,12 @@ def _markdown(table: TextTable) -> str:
 
 
 def _escaped(text: str) -> str:
-    return _MEANING_IN_MARKDOWN.sub(r"\\\1", text).replace("\n", "<br>")
+    return _MEANING_IN_MARKDOWN.sub(r"\\\1", _shown(text)).replace("\n", "<br>")
+
+
+def _shown(text: str) -> str:
+    """Lines of a cell, without what would steer a terminal."""
+    return "\n".join(map(shown, text.split("\n")))
 
 
 def _rounded(value: Any) -> Any:

@@ -26,7 +26,8 @@ from probformer.training.run_folder import Run, load_run
 _NOTES = """\
 UAS: words with their gold head. UUAS: gold arcs between words that were found, in any direction.
 best channel: the one with the highest UUAS on these very sentences. any channel: a word counts if
-its most probable head is right in one of the channels, be it a tree or not. left chain: each word
+its most probable head is right in one of the channels, be it a tree or not; without ROOT in the
+model, that of a root never is. left chain: each word
 hangs from the one before it; right chain: from the one after it; random: the mean of five draws."""
 
 
@@ -41,6 +42,8 @@ def parse_file(
     """Without a file, the sentences are those of the test split of the run's data."""
     message = "--out writes trees: it needs the decoder tree or projective, got argmax"
     require(out is None or question.decoder != "argmax", message)
+    if out is not None and file is not None and file.exists():
+        require(file.is_file(), f"{file}: --out needs a file, which is read twice")
     run = load_run(folder)
     run.model.to("cuda" if torch.cuda.is_available() else "cpu")
     sentences = list(_sentences(run, file, data))

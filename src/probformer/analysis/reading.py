@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import torch
@@ -16,7 +15,8 @@ from probformer.posterior import Posterior
 from probformer.training.predict import encoded_batch
 from probformer.training.run_folder import Run
 
-_TOGETHER = 64
+_TOGETHER, _PAIRS = 64, 2**17
+"""Sentences that are read together: at most so many, with so many pairs of words."""
 
 Floats = NDArray[np.float64]
 
@@ -46,8 +46,8 @@ class Reading:
     def iteration(self, number: int) -> int:
         """The iteration of that number, counted from 1, or from the end with −1."""
         count = len(self.heads)
-        if number < 0:
-            number = count + 1 + number
+        if -count <= number < 0:
+            return count + number
         return _within("iteration", number, count, first=1) - 1
 
 
@@ -62,16 +62,29 @@ def _within(what: str, number: int, count: int, first: int = 0) -> int:
 def read_sentences(run: Run, sentences: Iterable[Sequence[str]]) -> Iterator[Reading]:
     """Readings in the order of the sentences."""
     model, device = run.model.eval(), next(run.model.parameters()).device
-    rest = iter(sentences)
-    while together := [tuple(words) for words in islice(rest, _TOGETHER)]:
-        for words in together:
-            require(len(words) > 0, "a sentence must have words, got none")
+    for together in _batches(sentences):
         tokens, mask, word_of = encoded_batch(run.vocabulary, together)
         posterior = model.encoder(tokens.to(device), mask.to(device), trace=True)
         steps = posterior.trace
         assert steps
         for row, words in enumerate(together):
             yield _reading(words, np.array(word_of[row]), [_row(step, row) for step in steps])
+
+
+def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...]]]:
+    """As they come: one long sentence must not make all others as long."""
+    batch: list[tuple[str, ...]] = []
+    longest = 0
+    for sentence in sentences:
+        words = tuple(sentence)
+        require(len(words) > 0, "a sentence must have words, got none")
+        longest = max(longest, len(words))
+        if batch and (len(batch) == _TOGETHER or (len(batch) + 1) * longest**2 > _PAIRS):
+            yield batch
+            batch, longest = [], len(words)
+        batch.append(words)
+    if batch:
+        yield batch
 
 
 def _row(posterior: Posterior, row: int) -> dict[str, Tensor]:

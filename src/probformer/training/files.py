@@ -20,6 +20,11 @@ _SUMS = "sha256.json"
 
 
 def write_text(path: Path, text: str) -> None:
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder, expected a file to write to")
+    if path.exists() and not path.is_file():  # a terminal, a pipe: nothing to keep whole
+        path.write_text(text, encoding="utf-8")
+        return
     temporary = path.with_name(path.name + ".part")
     temporary.write_text(text, encoding="utf-8")
     _put(temporary, path)

@@ -109,7 +109,8 @@ def _row(words: Sequence[str], row: Row, probabilities: bool) -> str:
         if bow.elsewhere != bow.arc.dependent:
             canvas.write(ground - 1, int(bow.dependent), "▼")
         if probabilities and right - left > 4:
-            canvas.write(y, (left + right) // 2 - 1, f"{bow.arc.probability:.2f}"[-3:])
+            share = f"{bow.arc.probability:.2f}"
+            canvas.write(y, (left + right) // 2 - 1, "1.0" if share == "1.00" else share[1:])
     for _, x in row.roots:
         canvas.write(0, int(x) - 1, "ROOT")
         canvas.write(ground - 1, int(x), "▼")

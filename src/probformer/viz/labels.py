@@ -28,7 +28,7 @@ class Label:
     owners: tuple[str, ...]
 
     def owned(self) -> str:
-        return ", ".join(self.owners)
+        return " · ".join(self.owners)
 
 
 @dataclass(frozen=True)
