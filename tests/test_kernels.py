@@ -127,12 +127,34 @@ def test_wide_vectors_come_in_several_tiles():
     assert_close(actual_gradients, expected_gradients)
 
 
+@pytest.mark.parametrize("extras", ["root-all-dep", "all-dep-features"])
+def test_one_sentence_with_other_heads(extras):
+    """Then some tensors are views with strides of their own."""
+    potentials, (unary, mask) = build("uv", extras), random_batch((5,))
+    expected, expected_gradients = oracle(potentials, unary, mask, TWICE)
+    actual, actual_gradients = run(potentials, unary, mask, TWICE)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+def test_second_derivatives_are_refused():
+    potentials, (unary, mask) = build("uv", dtype=torch.float32), random_batch((3,))
+    unary = unary.float().to(DEVICE).requires_grad_()
+    scores = mean_field(unary, mask.to(DEVICE), potentials.to(DEVICE), TWICE, attention=False)
+    (gradient,) = torch.autograd.grad(scores.z_scores.square().sum(), unary, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.square().sum().backward()
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("words", ["uv", "shared-uv", "rotary"])
-def test_packed_sentences(words):
+@pytest.mark.parametrize(
+    ("words", "extras"),
+    [("uv", "single-split"), ("uv", "all-dep"), ("shared-uv", "plain"), ("rotary", "plain")],
+)
+def test_packed_sentences(words, extras):
     """Of sizes that go to different blocks; one is missing, and the row has a tail."""
     lengths = torch.tensor([5, 34, 0, 1])
-    potentials, (unary, mask) = build(words, "single-split"), random_batch(lengths.tolist())
+    potentials, (unary, mask) = build(words, extras), random_batch(lengths.tolist())
     unary = unary.requires_grad_()
     expected = mean_field(unary, mask, potentials, TWICE, trace=True).z_scores[mask]
     expected_gradients = gradients([expected], [unary, *potentials.parameters()])

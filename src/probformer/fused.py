@@ -30,8 +30,9 @@ def can_fuse(
     return (
         kernels_run_on(unary.device)
         and not torch.compiler.is_compiling()
+        and unary.dtype != torch.float64
         and _dtype(unary) in (torch.float32, HALF)
-        and potentials.words.matrices(1) is not None
+        and potentials.words.has_matrices
         and inference.asynchronous
         and inference.normaliser_h == "softmax"
         and not inference.damping_h
@@ -44,7 +45,8 @@ def can_fuse(
 
 
 def kernels_run_on(device: torch.device) -> bool:
-    return device.type == "cuda" and find_spec("triton") is not None
+    nvidia = device.type == "cuda" and torch.version.hip is None
+    return nvidia and find_spec("triton") is not None
 
 
 def _dtype(unary: Tensor) -> torch.dtype:
@@ -80,10 +82,9 @@ class FusedIterations:
         self.layout = Layout.padded(mask)
         if packing is not None:
             places = packing.starts, packing.lengths, packing.longest
-            self.layout = Layout.packed(*places, mask.flatten())
+            self.layout = Layout.packed(*places, mask.contiguous().flatten())
         self.dtype = _dtype(unary)
         matrices = potentials.words.matrices(self.layout.longest)
-        assert matrices is not None
         self.scale, self.angles = matrices.scale, matrices.angles
         self.dependents = matrices.dependents.to(self.dtype)  # once, for all iterations
         self.heads = None if matrices.heads is None else matrices.heads.to(self.dtype)
@@ -133,6 +134,7 @@ class FusedIterations:
         heads = [(score - normaliser).exp() for score in scores] + split
         if self.drop is not None:
             heads = [self.drop(p) for p in heads]
+        heads = [p.to(self.unary.dtype) for p in heads]
         return self.potentials.add_others(to_z, heads, x)
 
     def _word_messages(self, q: Tensor, columns: Sequence[Tensor], t: int) -> tuple[Tensor, Tensor]:

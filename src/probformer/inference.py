@@ -18,8 +18,8 @@ from probformer.energy import free_energy
 from probformer.errors import require, require_kind
 from probformer.evidence import Evidence
 from probformer.fused import FusedIterations, can_fuse
-from probformer.input_checks import check_inputs
-from probformer.packing import Packing, check_packing
+from probformer.input_checks import check_inputs, check_packing
+from probformer.packing import Packing
 from probformer.posterior import Posterior
 from probformer.potentials import Potentials, WordPotential, as_potentials
 from probformer.variables import (
@@ -73,8 +73,7 @@ def mean_field(
     labels = [kind.start() for kind in z]
 
     fused = 0
-    if kernels:
-        fused = inference.iterations - attention  # the last one shows its heads
+    if kernels and (fused := inference.iterations - attention):  # the last one shows its heads
         run = FusedIterations(unary, mask, packing, potentials, inference, z, dropout, generator)
         labels = run.up_to(fused, labels)
         if not attention:

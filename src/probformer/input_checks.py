@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from probformer.errors import InputError, require_between, require_kind
+from probformer.errors import InputError, require, require_between, require_kind, require_whole
 from probformer.evidence import FREE, ROOT, Evidence
+from probformer.packing import Packing
 from probformer.potentials import Potentials
 
 
@@ -59,6 +60,33 @@ def check_inputs(
             f"unary must be finite, got {unary[sentence, word, label].item()} at {where}"
         )
     _check_evidence_values(mask, potentials, evidence)
+
+
+def check_packing(packing: Packing, mask: Tensor) -> None:
+    """Kinds and shapes, and, where values may be read, that sentences follow each other."""
+    require_kind("packing", packing, Packing)
+    require(len(mask) == 1, f"with packing, mask must have one row, got {len(mask)}")
+    require_whole("packing.longest", packing.longest)
+    for name in ("starts", "lengths"):
+        index = getattr(packing, name)
+        require_kind(f"packing.{name}", index, Tensor)
+        if index.dtype != torch.int32 or index.dim() != 1:
+            given = f"{index.dtype} of shape {tuple(index.shape)}"
+            raise InputError(f"packing.{name} must be of type int32 and shape (S,), got {given}")
+        if index.device != mask.device:
+            raise InputError(f"packing.{name} must be on {mask.device}, got {index.device}")
+    same = packing.starts.shape == packing.lengths.shape
+    require(same, "packing.starts and packing.lengths must have the same shape")
+    if not _may_read_values(mask):
+        return
+    there, ends = packing.lengths > 0, packing.lengths.cumsum(0)
+    in_order = (packing.starts == ends - packing.lengths) | ~there
+    words = torch.arange(mask.shape[1], device=mask.device) < packing.lengths.sum()
+    require(bool(in_order.all()), "packed sentences must follow each other without a gap")
+    require(
+        bool((packing.lengths <= packing.longest).all()), "longest must be no less than lengths"
+    )
+    require(bool((mask[0] == words).all()), "mask must be true for the words of packed sentences")
 
 
 def _may_read_values(tensor: Tensor) -> bool:

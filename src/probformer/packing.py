@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from probformer.errors import InputError, require, require_kind, require_whole
-
 
 @dataclass(frozen=True, eq=False)
 class Packing:
@@ -45,20 +43,3 @@ class Packing:
     def _cells(self) -> Tensor:
         columns = torch.arange(self.longest, device=self.starts.device)
         return self.starts[:, None].long() + columns
-
-
-def check_packing(packing: Packing, mask: Tensor) -> None:
-    """Kinds and shapes; where sentences are is the caller's word."""
-    require_kind("packing", packing, Packing)
-    require(len(mask) == 1, f"with packing, mask must have one row, got {len(mask)}")
-    require_whole("packing.longest", packing.longest)
-    for name in ("starts", "lengths"):
-        index = getattr(packing, name)
-        require_kind(f"packing.{name}", index, Tensor)
-        if index.dtype != torch.int32 or index.dim() != 1:
-            given = f"{index.dtype} of shape {tuple(index.shape)}"
-            raise InputError(f"packing.{name} must be of type int32 and shape (S,), got {given}")
-        if index.device != mask.device:
-            raise InputError(f"packing.{name} must be on {mask.device}, got {index.device}")
-    same = packing.starts.shape == packing.lengths.shape
-    require(same, "packing.starts and packing.lengths must have the same shape")

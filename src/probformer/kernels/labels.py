@@ -12,6 +12,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from probformer.kernels.tiles import dropout_factor, dropout_key
 
@@ -28,6 +29,7 @@ def updated_labels(
     seed: Tensor | None,
 ) -> Tensor:
     """Q (R, d) as messages read it, from S (R, d), G (R, d), in G's precision; mask (R,)."""
+    unary, message, mask = unary.contiguous(), message.contiguous(), mask.contiguous()
     return _UpdatedLabels.apply(unary, message, mask, weight, rate, seed)
 
 
@@ -49,6 +51,7 @@ class _UpdatedLabels(torch.autograd.Function):
         return q
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dq: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         q, seed = ctx.saved_tensors
         d_message, d_unary = torch.empty_like(q), torch.empty_like(q, dtype=ctx.of_unary)

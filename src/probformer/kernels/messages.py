@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from probformer.kernels import short, tiled
 from probformer.kernels.problem import Contexts, Problem, Vectors
@@ -28,8 +29,11 @@ def word_messages(
 ) -> tuple[Tensor, Tensor]:
     """G (R, d) from Q (R, d), and the logarithm of the softmax's denominator (R, h).
 
-    dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself.
+    dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself. The denominator
+    has a gradient where there is a rest, which alone has a use for it.
     """
+    q, dependents = q.contiguous(), dependents.contiguous()  # kernels walk through memory
+    heads, scale, rest = (x if x is None else x.contiguous() for x in (heads, scale, rest))
     return _WordMessages.apply(q, dependents, heads, scale, rest, problem)
 
 
@@ -51,13 +55,15 @@ class _WordMessages(torch.autograd.Function):
         return _collect(found.to_dependents, u, found.to_heads, v), found.normaliser
 
     @staticmethod
+    @once_differentiable  # second derivatives would be wrong, not refused
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, d_message: Tensor, d_normaliser: Tensor
     ) -> tuple[Tensor | None, ...]:
         q, u, v, scale, rest, normaliser = ctx.saved_tensors
         d_message = d_message.to(q.dtype).contiguous()
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
-        by_contexts = Contexts(_project(d_message, u), _project(d_message, v), d_normaliser)
+        by_normaliser = d_normaliser.contiguous()
+        by_contexts = Contexts(_project(d_message, u), _project(d_message, v), by_normaliser)
         found = _kernels(ctx.problem).backward(ctx.problem, vectors, normaliser, by_contexts)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
         dq = _collect(found.dependents[0], u, found.heads[0], v)

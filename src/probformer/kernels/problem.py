@@ -34,7 +34,7 @@ class Layout:
         """Of a padded batch (B, n)."""
         batch, n = mask.shape
         starts = torch.arange(batch, device=mask.device, dtype=torch.int32) * n
-        return cls(starts, torch.full_like(starts, n), n, mask.flatten(), alike=True)
+        return cls(starts, torch.full_like(starts, n), n, mask.contiguous().flatten(), alike=True)
 
     @classmethod
     def packed(cls, starts: Tensor, lengths: Tensor, longest: int, mask: Tensor) -> Layout:

@@ -76,4 +76,6 @@ def _sizes(problem: Problem) -> list[tuple[int, int]]:
 def _constants(problem: Problem, vectors: Vectors, warps: int) -> dict[str, Any]:
     """Warps and stages as measured: what counts is how many programs a processor can hold."""
     stages = 3 if vectors.dependents.shape[1] > 1 else 2 if vectors.scale is None else 1
+    if vectors.dependents.dtype == torch.float32:  # twice as large, where memory is scarce
+        stages = 1
     return {"num_warps": warps, "num_stages": stages, **constants_of(problem, vectors)}

@@ -76,9 +76,14 @@ class WordPotential(nn.Module, ABC):
     def squared_norm(self) -> Tensor:
         """Σ T² over all buckets, channels and labels, without building T."""
 
-    def matrices(self, longest: int) -> Matrices | None:
-        """What fused kernels need, for sentences of up to `longest` words; none: they cannot."""
-        return None
+    @property
+    def has_matrices(self) -> bool:
+        """Whether fused kernels can do it."""
+        return type(self).matrices is not WordPotential.matrices
+
+    def matrices(self, longest: int) -> Matrices:
+        """What fused kernels need, for sentences of up to `longest` words, if there is such."""
+        raise NotImplementedError
 
     def norm(self) -> Tensor:
         """‖T‖_F, not squared: what the paper's L2 term penalises."""

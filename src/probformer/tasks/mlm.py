@@ -101,7 +101,7 @@ class MaskedLM(Task):
     def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
         targets = batch.targets["word"]
         losses = cross_entropy(self._logits(model, read, batch), targets)
-        return {"loss": losses.sum(), "words": float(len(targets))}
+        return {"loss": losses.sum(), "words": (targets != IGNORE).sum()}
 
     def _logits(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
         """Of the masked words alone: there are many classes."""

@@ -186,14 +186,14 @@ class Training:
     def _passes(self, chunks: Sequence[Indices], numbers: Iterable[int]) -> list[list[int]]:
         """Which chunks go through the model together: on a GPU, all that fit."""
         passes: list[list[int]] = []
-        lengths, words = self.splits["train"].lengths, 0
+        lengths, sentences, longest = self.splits["train"].lengths, 0, 0
         for number in numbers:
-            added = int(len(chunks[number]) * lengths[chunks[number]].max())
-            if not passes or not self.on_gpu or words + added > WORDS_TOGETHER:
+            sentences += len(chunks[number])
+            longest = max(longest, int(lengths[chunks[number]].max()))
+            if not passes or not self.on_gpu or sentences * longest > WORDS_TOGETHER:
                 passes.append([])
-                words = 0
+                sentences, longest = len(chunks[number]), int(lengths[chunks[number]].max())
             passes[-1].append(number)
-            words += added
         return passes
 
     def _settle(self) -> None:
