@@ -20,6 +20,17 @@ def test_devices_agree(words, extras):
     torch.testing.assert_close(actual.head_marginals.cpu(), expected.head_marginals)
 
 
+@pytest.mark.parametrize("lengths", [(7, 4, 2, 1, 0), (6,), (70, 3)])
+@pytest.mark.parametrize("extras", ["plain", "root-all-dep"])
+@pytest.mark.parametrize("words", ["full", "uv", "uvw", "shared-uv", "rotary"])
+def test_devices_agree_where_heads_are_not_asked_for(words, extras, lengths):
+    potentials, (unary, mask) = build(words, extras).float(), random_batch(lengths)
+    unary, inference = unary.float(), Inference(iterations=3)
+    expected = mean_field(unary, mask, potentials, inference, attention=False)
+    actual = mean_field(unary.cuda(), mask.cuda(), potentials.cuda(), inference, attention=False)
+    torch.testing.assert_close(actual.z_scores.cpu(), expected.z_scores, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("potential", [UVSettings(rank=4), RotarySettings(rank=4)])
 def test_a_training_step_can_be_captured(potential):
     torch.use_deterministic_algorithms(False)

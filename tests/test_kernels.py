@@ -189,9 +189,11 @@ def test_heads_can_still_be_seen():
 
 
 @pytest.mark.gpu  # Triton's interpreter cannot multiply bfloat16
+@pytest.mark.parametrize("lengths", [(9, 5, 1), (short.LONGEST + 26, 40, 1)])
+@pytest.mark.parametrize("extras", ["plain", "root"])
 @pytest.mark.parametrize("words", QUICK)
-def test_half_precision_is_no_worse_than_the_plain_path(words):
-    potentials, (unary, mask) = build(words, "root"), random_batch((9, 5, 1))
+def test_half_precision_is_no_worse_than_the_plain_path(words, extras, lengths):
+    potentials, (unary, mask) = build(words, extras), random_batch(lengths)
     unary = unary.requires_grad_()
     truth = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
     truth += gradients(truth, [unary, *potentials.parameters()])

@@ -179,3 +179,15 @@ def test_tiles_draw_what_short_sentences_draw():
         return [x.double() for x in (*contexts, back.dependents, back.heads)]
 
     assert_close(run(tiled), run(short))
+
+
+@pytest.mark.gpu  # Triton's interpreter cannot multiply bfloat16
+@pytest.mark.parametrize("words", WORDS)
+def test_half_precision_draws_the_same_in_both_directions(words):
+    problem, arguments = build(words, [100, 70, 3], rate=0.3)
+    single = [None if x is None else x.float().to(DEVICE) for x in arguments]
+    half = [None if x is None else x.bfloat16() for x in single[:3]] + single[3:]
+    actual, expected = (
+        results(word_messages, problem, x, problem.layout.mask.cpu()) for x in (half, single)
+    )
+    assert_close(actual, expected, tolerance=0.03)

@@ -142,27 +142,13 @@ def forward(
             to_dependents = tl.dot(p_k, b, input_precision=PRECISION) * d
             to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION) * d
             all_dependents = _keep(
-                all_dependents,
-                to_dependents,
-                TO_DEPENDENTS + k * out_a_bucket,
-                position,
-                length,
-                out_a_row,
-                column,
-                there,
-                A_SHARED,
-            )
+                all_dependents, to_dependents, TO_DEPENDENTS + k * out_a_bucket,
+                position, length, out_a_row, column, there, A_SHARED,
+            )  # fmt: skip
             all_heads = _keep(
-                all_heads,
-                to_heads,
-                TO_HEADS + k * out_b_bucket,
-                position,
-                length,
-                out_b_row,
-                column,
-                there,
-                B_SHARED,
-            )
+                all_heads, to_heads, TO_HEADS + k * out_b_bucket,
+                position, length, out_b_row, column, there, B_SHARED,
+            )  # fmt: skip
         if A_SHARED:
             all_dependents = turned(all_dependents, cos, -sin, N, WIDTH, ROTARY)
             store_rows(TO_DEPENDENTS, position, length, out_a_row, column, there, all_dependents)
@@ -283,52 +269,24 @@ def backward(
                 tl.store(D_SCALE + row * r + column, of_scale, mask=there)
                 da, to_dependents = da * d, to_dependents * d
             all_dependents = _keep(
-                all_dependents,
-                to_dependents,
-                TO_DEPENDENTS + k * out_a_bucket,
-                position,
-                length,
-                out_a_row,
-                column,
-                there,
-                A_SHARED,
-            )
+                all_dependents, to_dependents, TO_DEPENDENTS + k * out_a_bucket,
+                position, length, out_a_row, column, there, A_SHARED,
+            )  # fmt: skip
             all_da = _keep(
-                all_da,
-                da,
-                DA + k * out_a_bucket,
-                position,
-                length,
-                out_a_row,
-                column,
-                there,
-                A_SHARED,
-            )
+                all_da, da, DA + k * out_a_bucket,
+                position, length, out_a_row, column, there, A_SHARED,
+            )  # fmt: skip
             to_heads = tl.dot(tl.trans(p_k), a, input_precision=PRECISION) * d
             db = tl.dot(tl.trans(p_k), y, input_precision=PRECISION)
             db = tl.dot(tl.trans(s_k), a, db, input_precision=PRECISION) * d
             all_heads = _keep(
-                all_heads,
-                to_heads,
-                TO_HEADS + k * out_b_bucket,
-                position,
-                length,
-                out_b_row,
-                column,
-                there,
-                B_SHARED,
-            )
+                all_heads, to_heads, TO_HEADS + k * out_b_bucket,
+                position, length, out_b_row, column, there, B_SHARED,
+            )  # fmt: skip
             all_db = _keep(
-                all_db,
-                db,
-                DB + k * out_b_bucket,
-                position,
-                length,
-                out_b_row,
-                column,
-                there,
-                B_SHARED,
-            )
+                all_db, db, DB + k * out_b_bucket,
+                position, length, out_b_row, column, there, B_SHARED,
+            )  # fmt: skip
         if A_SHARED:
             all_da = turned(all_da, cos, -sin, N, WIDTH, ROTARY)
             all_dependents = turned(all_dependents, cos, -sin, N, WIDTH, ROTARY)
