@@ -95,7 +95,8 @@ def _channel(given: str | None) -> int | str:
 def _draw_iterations(
     reading: Reading, channel: int | str, threshold: float, probabilities: bool
 ) -> viz.Picture:
-    require(channel != "all", "channel must be a number or 'average' over iterations, got 'all'")
+    message = f"channel must be a number or 'average' over {reading.step}s, got 'all'"
+    require(channel != "all", message)
     steps = [_chosen(reading, channel, t) for t in range(len(reading.heads))]
     heads = [heads for heads, _, _ in steps]
     root = None if reading.root is None else [root for _, root, _ in steps]

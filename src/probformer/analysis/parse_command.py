@@ -28,8 +28,9 @@ _NOTES = """\
 UAS: words with their gold head. UUAS: gold arcs between words that were found, in any direction.
 best channel: the one with the highest UUAS on these very sentences. any channel: a word counts if
 its most probable head is right in one of the channels, be it a tree or not; without ROOT in the
-model, that of a root never is. left chain: each word
-hangs from the one before it; right chain: from the one after it; random: the mean of five draws."""
+model, that of a root never is. left chain: each word hangs from the one before it; right chain:
+from the one after it; random: the mean of five draws. No word heads itself: what attention gives
+to the word itself is left out."""
 
 
 def parse_file(

@@ -98,7 +98,8 @@ def parse_sentences(run: Run, sentences: Sequence[Sentence], question: Question)
     """Parse with a model and compare with gold heads, which all sentences need to have."""
     require(len(sentences) > 0, "there must be sentences to parse, got none")
     for sentence in sentences:
-        require(sentence.heads is not None, f"{sentence.place()}: has no heads")
+        message = f"{sentence.place()}: has no heads, expected gold ones to compare with"
+        require(sentence.heads is not None, message)
     chance = np.random.default_rng(0)
     parsing = None
     readings = read_sentences(run, [sentence.words for sentence in sentences])
