@@ -144,6 +144,7 @@ def test_where_a_picture_cannot_go_is_said_first(tmp_path: Path, out, message):
         ([SENTENCE, "--kind", "factors"], "sentence does not go with the kind 'factors'"),
         ([SENTENCE, "--kind", "labels", "--channel", "1"], "channel does not go with the kind"),
         ([SENTENCE, "--kind", "iterations", "--channel", "all"], "got 'all'"),
+        ([SENTENCE, "--out", "x.pdf"], "x.pdf: the suffix must be one of .svg, .html, .tex, .txt"),
         (["--kind", "factors"], "factor graph: is no text"),
     ],
 )
