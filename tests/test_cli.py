@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
-from probformer.cli import _guarded
+from probformer.cli import _guarded, app
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
 from probformer.errors import InputError
@@ -173,7 +174,7 @@ def test_changes_are_typed():
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (RuntimeError("CUDA out of memory. Tried"), "out of memory: a smaller training.chunk"),
+        (RuntimeError("CUDA out of memory. Tried"), "or shorter sentences"),
         (OSError(28, "No space left on device", "runs/x"), "runs/x: No space left on device"),
         (InputError("what is wrong"), "error: what is wrong"),
     ],
@@ -186,6 +187,21 @@ def test_what_a_user_can_mend_is_no_traceback(error, message, capsys):
         _guarded(command)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_what_nobody_foresaw_is_not_hidden():
+    def command():
+        raise RuntimeError("an illegal memory access was encountered")
+
+    with pytest.raises(RuntimeError, match="illegal"):
+        _guarded(command)
+
+
+@pytest.mark.parametrize("command", ["parse", "draw", "describe"])
+def test_help_shows_a_minus_that_can_be_typed(command):
+    shown = CliRunner().invoke(app, [command, "--help"]).output
+    assert "-1" in shown
+    assert "−" not in shown
 
 
 def test_the_configs_for_data_of_ones_own(tmp_path):

@@ -80,6 +80,11 @@ def test_owners_are_words_not_bytes(tmp_path: Path):
 def test_attention_of_a_transformer_has_pictures_but_no_labels(tmp_path: Path):
     folder = saved(tmp_path, TRANSFORMER)
     assert len(draw(folder, SENTENCE, channel="all").panels) == 2
+    assert [panel.title for panel in draw(folder, SENTENCE, "iterations").panels] == [
+        "layer 1 of 1"
+    ]
+    with pytest.raises(InputError, match="there is no layer 2: the model has 1 layer"):
+        draw(folder, SENTENCE, iteration=2)
     with pytest.raises(InputError, match="labels are those of a probabilistic transformer"):
         draw(folder, SENTENCE, "labels")
     with pytest.raises(InputError, match="graphs are of probabilistic transformers"):
@@ -90,7 +95,7 @@ def test_the_command_writes_files_and_to_the_terminal(folder, tmp_path: Path):
     for suffix in ("svg", "html", "tex", "txt"):
         out = tmp_path / f"x.{suffix}"
         done = CliRunner().invoke(app, ["draw", folder, SENTENCE, "--out", str(out)])
-        assert (done.exit_code, done.output) == (0, "")
+        assert (done.exit_code, done.stdout) == (0, "")
         assert "sleeps" in out.read_text(encoding="utf-8")
     done = CliRunner().invoke(app, ["draw", folder, SENTENCE, "--threshold", "0"])
     assert "the" in done.output
@@ -102,12 +107,37 @@ def test_the_command_writes_files_and_to_the_terminal(folder, tmp_path: Path):
         ET.parse(out)
 
 
+def test_words_that_the_model_does_not_know_are_named(folder, capsys):
+    draw(folder, "the quokka . \x1b[2J quokka")
+    assert capsys.readouterr().err == "note: 2 unknown words: quokka, \\x1b[2J\n"
+    draw(folder, "the .")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("x.pdf", "x.pdf: the suffix must be one of .svg, .html, .tex, .txt"),
+        ("folder.svg", "folder.svg: is a folder, expected a file to write to"),
+        ("file/x.svg", "file/x.svg: cannot be written, "),
+    ],
+)
+def test_where_a_picture_cannot_go_is_said_first(tmp_path: Path, out, message):
+    """Before it is known that there is no run."""
+    (tmp_path / "folder.svg").mkdir()
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["draw", "nowhere", SENTENCE, "--out", str(tmp_path / out)])
+    assert isinstance(done.exception, InputError)
+    assert message in str(done.exception)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["  "], "a sentence must have words, got none"),
         ([SENTENCE, "--channel", "2"], "there is no channel 2: the model has 2 channels, 0 to 1"),
         ([SENTENCE, "--channel", "x"], "channel must be a number, 'average' or 'all', got 'x'"),
+        ([SENTENCE, "--channel", "best"], "channel 'best' needs gold heads, which a sentence on"),
         ([SENTENCE, "--iteration", "3"], "there is no iteration 3: the model has 2 iterations"),
         ([SENTENCE, "--threshold", "2"], "threshold must be a number in [0, 1], got 2.0"),
         ([SENTENCE, "--kind", "cube"], "kind must be one of 'arcs'"),

@@ -340,3 +340,23 @@ def test_only_files_are_replaced(tmp_path: Path):
     with pytest.raises(InputError, match="is a folder, expected a file"):
         files.write_text(tmp_path, "text")
     assert [*tmp_path.iterdir()] == [device]
+
+
+def test_what_cannot_be_written_is_known_before(tmp_path: Path, monkeypatch):
+    """And nothing is made by asking."""
+    (tmp_path / "file").write_text("text")
+    for allowed in ("new", "new/folder/file", "file", "/dev/null"):
+        files.require_writable(tmp_path / allowed)
+    files.require_writable(tmp_path / "new/folder", folder=True)
+    assert [*tmp_path.iterdir()] == [tmp_path / "file"]
+    for path, folder, message in (
+        (".", False, "is a folder, expected a file to write to"),
+        ("file", True, "is a file, expected a folder to write to"),
+        ("file/in/file", False, "cannot be written, .*/file is no folder"),
+    ):
+        with pytest.raises(InputError, match=message):
+            files.require_writable(tmp_path / path, folder)
+    monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)
+    for path in ("file", "new"):
+        with pytest.raises(InputError, match=f"{path}: cannot be written, .* does not permit it"):
+            files.require_writable(tmp_path / path)

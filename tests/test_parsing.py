@@ -8,7 +8,7 @@ import conllu
 import numpy as np
 import pytest
 
-from probformer.analysis import parsing
+from probformer.analysis import parse_command, parsing
 from probformer.analysis.attachment import (
     LEFT,
     RANDOM,
@@ -21,6 +21,7 @@ from probformer.analysis.attachment import (
 from probformer.analysis.parse_command import parse_file
 from probformer.analysis.parsing import ANY, AVERAGE, Question, parse_sentences
 from probformer.analysis.reading import Reading
+from probformer.config import FileData, from_dict
 from probformer.config.lookup import read_settings
 from probformer.data.builtin import builtin_corpus
 from probformer.data.conllu import with_heads
@@ -28,6 +29,7 @@ from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError
 from probformer.training.commands import train_one
+from probformer.training.run_folder import load_run
 from probformer.trees import ROOT
 from runs import PT, TRANSFORMER, settings
 from test_cli import probformer
@@ -39,12 +41,13 @@ BARK = Sentence(("dogs", "bark"), {"upos": ("NOUN", "VERB")}, (1, -1))
 THIRD = 1 / 3
 
 # As trees: she saw dogs . -> 1 ROOT 1 2 in channel 0, ROOT 0 1 1 in channel 1; on average the gold
-# tree, 1 ROOT 1 1. dogs bark -> ROOT 0 everywhere.
+# tree, 1 ROOT 1 1. dogs bark, where a variable says what the root is -> ROOT 0 everywhere.
 SEEN = [
     [[0, 0.96, 0.02, 0.02], [THIRD, 0, THIRD, THIRD], [0.05, 0.9, 0, 0.05], [0.05, 0.05, 0.9, 0]],
     [[0, THIRD, THIRD, THIRD], [0.9, 0, 0.05, 0.05], [0.05, 0.9, 0, 0.05], [0.02, 0.96, 0.02, 0]],
 ]
-BARKED = [[[0.1, 0.2], [0.9, 0.1]]] * 2
+BARKED = [[[0, 0.6], [0.9, 0]]] * 2
+BARKED_ROOT = np.full((2, 2, 2), [0.4, 0.1])
 
 
 @pytest.fixture
@@ -52,8 +55,8 @@ def readings(monkeypatch):
     """In the first of two iterations the channels have changed places."""
     heads = [np.array([given[::-1], given]) for given in (SEEN, BARKED)]
     given = [
-        Reading(sentence.words, one, None, None, None)
-        for sentence, one in zip((SEE, BARK), heads, strict=True)
+        Reading(sentence.words, one, root, np.ones((2, len(sentence), 1)), None)
+        for sentence, one, root in zip((SEE, BARK), heads, (None, BARKED_ROOT), strict=True)
     ]
     monkeypatch.setattr(parsing, "read_sentences", lambda run, sentences: given)
     return given
@@ -96,10 +99,13 @@ def test_iterations(readings):
 def test_channels_and_decoders_by_choice(readings):
     assert parsed(channel=0).heads[0].tolist() == [1, ROOT, 1, 2]
     assert parsed(channel=1).heads[0].tolist() == [ROOT, 0, 1, 1]
+    assert parsed(channel="best").heads[0].tolist() == [ROOT, 0, 1, 1]
+    assert parsed(channel="best", iteration=1).chosen == 0
     assert parsed(channel=0, decoder="argmax").heads[1].tolist() == [1, 0]
     for wrong, message in (
         ({"channel": 2}, "there is no channel 2: the model has 2 channels, 0 to 1"),
         ({"iteration": 3}, "there is no iteration 3: the model has 2 iterations, 1 to 2"),
+        ({"channel": "all"}, "channel must be one of 'average', 'best', got 'all'"),
         ({"decoder": "best"}, "decoder must be one of 'argmax', 'tree', 'projective', got 'best'"),
     ):
         with pytest.raises(InputError, match=message):
@@ -109,6 +115,14 @@ def test_channels_and_decoders_by_choice(readings):
 def test_a_root_variable_has_its_say(readings):
     readings[1] = replace(readings[1], root=np.full((2, 2, 2), [0.01, 0.7]))
     assert parsed().heads[1].tolist() == [1, ROOT]
+
+
+def test_a_word_does_not_head_itself(readings):
+    """By what they leave to others, c hangs from b; by bare numbers it would be the root."""
+    heads = np.array([[[[0, 0.9, 0.1], [0.45, 0, 0.55], [0.05, 0.15, 0.8]]]])
+    readings[:] = [Reading(("a", "b", "c"), heads, None, None, None)]
+    sentence = Sentence(("a", "b", "c"), {}, (1, -1, 1))
+    assert parse_sentences(None, [sentence], Question()).heads[0].tolist() == [1, ROOT, 1]
 
 
 def test_groups_of_lengths(monkeypatch):
@@ -171,12 +185,14 @@ TREEBANK = """\
 
 """
 
+WORDS = ["She", "ca", "n't", "see", "dogs", ".", "dogs", "sleep"]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("parse")
     train_one(settings("tagging", PT, size=100), path / "pt")
-    train_one(settings("tagging", TRANSFORMER, size=100), path / "transformer")
+    train_one(settings("tagging", {**TRANSFORMER, "layers": 2}, size=100), path / "transformer")
     (path / "gold.conllu").write_text(TREEBANK)
     (path / "bare.conllu").write_text("1\tdogs\t_\t_\t_\t_\t_\t_\t_\t_\n\n")
     (path / "empty.conllu").write_text("\n# text =\n\n")
@@ -190,10 +206,16 @@ def words_of(text):
 @pytest.mark.parametrize(("run", "decoder"), [("pt", "tree"), ("transformer", "projective")])
 def test_the_command(folder, run, decoder):
     """The figures are those of the file that it writes, counted by another reader."""
-    options = ["--decoder", decoder, "--out", "out.conllu", "--json", "out.json", "--channel", 0]
-    done = probformer("parse", run, "gold.conllu", *options, "--every-iteration", cwd=folder)
-    assert "2 sentences, 8 words" in done.stdout
-    written = (folder / "out.conllu").read_text()
+    out = f"{run}/deep/out.conllu"
+    command = ["parse", run, "gold.conllu", "--decoder", decoder, "--channel", 0, "--out", out]
+    command.append("--every-iteration")
+    done = probformer(*command, cwd=folder)
+    unknown = load_run(folder / run).vocabulary.count_unknown(WORDS)
+    assert f"2 sentences, 8 words ({unknown} unknown)" in done.stdout
+    step, other = ("layer", "iteration") if run == "transformer" else ("iteration", "layer")
+    assert f"UAS / UUAS by {step}, %" in done.stdout
+    assert other not in done.stdout
+    written = (folder / out).read_text()
     pairs = list(zip(TREEBANK.splitlines(), written.splitlines(), strict=True))
     for before, after in pairs:
         fields, others = before.split("\t"), after.split("\t")
@@ -208,25 +230,33 @@ def test_the_command(folder, run, decoder):
             assert b["deprel"] == ("dep" if b["head"] else "root")
             if a["head"]:
                 found, arcs = found + (frozenset((a["id"], a["head"])) in edges), arcs + 1
-    figures = json.loads((folder / "out.json").read_text())
+    again = probformer(*command, "--json", cwd=folder)
+    assert again.stderr == f"the trees are in {out}\n"
+    figures = json.loads(again.stdout)
+    assert (figures["channel"], figures["unknown"]) == (0, unknown)
+    assert figures[step] == len(figures[f"{step}s"])
+    assert other not in figures
     assert figures["channels"][0]["uas"] == right / total
     assert figures["channels"][0]["uuas"] == found / arcs
     assert f"{100 * right / total:.1f}" in next(
         line for line in done.stdout.splitlines() if "channel 0" in line
     )
-    assert list(SentenceFile(folder / "out.conllu", "conllu"))
+    assert list(SentenceFile(folder / out, "conllu"))
 
 
-def test_the_test_split_of_the_run(folder):
+@pytest.mark.parametrize("split", [None, "dev"])
+def test_a_split_of_the_run(folder, split):
     """What it writes can be parsed again, to the same trees."""
-    done = probformer("parse", "pt", "--out", "test.conllu", cwd=folder)
-    test = list(builtin_corpus(100)["test"])
-    assert f"{len(test)} sentences" in done.stdout
-    trees = list(SentenceFile(folder / "test.conllu", "conllu"))
-    assert [tree.words for tree in trees] == [sentence.words for sentence in test]
-    assert trees[0].columns["upos"] == test[0].columns["upos"]
-    probformer("parse", "pt", "test.conllu", "--json", "again.json", cwd=folder)
-    assert json.loads((folder / "again.json").read_text())["ways"][AVERAGE]["uas"] == 1
+    asked = ["--split", split] if split else []
+    done = probformer("parse", "pt", *asked, "--channel", "best", "--out", "s.conllu", cwd=folder)
+    expected = list(builtin_corpus(100)[split or "test"])
+    assert f"{len(expected)} sentences" in done.stdout
+    trees = list(SentenceFile(folder / "s.conllu", "conllu"))
+    assert [tree.words for tree in trees] == [sentence.words for sentence in expected]
+    assert trees[0].columns["upos"] == expected[0].columns["upos"]
+    again = probformer("parse", "pt", "s.conllu", "--channel", "best", "--json", cwd=folder)
+    figures = json.loads(again.stdout)
+    assert figures["channels"][figures["channel"]]["uas"] == 1
 
 
 @pytest.mark.parametrize(
@@ -243,8 +273,43 @@ def test_the_test_split_of_the_run(folder):
 def test_what_is_refused(folder, file, question, message):
     out = folder / "refused.conllu"
     with pytest.raises(InputError, match=re.escape(message)):
-        parse_file(folder / "pt", folder / file, folder, Question(**question), out, None)
+        parse_file(folder / "pt", folder / file, folder, Question(**question), out=out)
     assert not out.exists()
+
+
+def test_a_file_or_a_split(folder):
+    done = probformer("parse", "pt", "gold.conllu", "--split", "dev", cwd=folder, check=2)
+    assert done.stderr == "error: give a file or --split, not both\n"
+    with pytest.raises(InputError, match="split must be one of train, dev, test, got 'gen'"):
+        parse_file(folder / "pt", None, folder, Question(), "gen")
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("gold.conllu", "gold.conllu: --out would overwrite what is parsed"),
+        ("pt", "pt: is a folder, expected a file to write to"),
+        ("bare.conllu/x", "bare.conllu/x: cannot be written"),
+    ],
+)
+def test_where_trees_cannot_go_is_said_before_parsing(folder, out, message, monkeypatch):
+    monkeypatch.setattr(parse_command, "parse_sentences", lambda *_: pytest.fail("parsed"))
+    with pytest.raises(InputError, match=re.escape(message)):
+        parse_file(folder / "pt", folder / "gold.conllu", folder, Question(), out=folder / out)
+    assert (folder / "gold.conllu").read_text() == TREEBANK
+
+
+def test_gold_data_of_the_run_is_not_overwritten(tmp_path):
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.conllu").write_text(TREEBANK)
+    data = {"kind": "files", "format": "conllu"}
+    data |= {split: f"{split}.conllu" for split in ("train", "dev", "test")}
+    given = replace(settings("tagging", PT), data=from_dict(FileData, data))
+    train_one(given, tmp_path / "run", tmp_path)
+    out = tmp_path / "test.conllu"
+    with pytest.raises(InputError, match="--out would overwrite what is parsed"):
+        parse_file(tmp_path / "run", None, tmp_path, Question(), out=out)
+    assert out.read_text() == TREEBANK
 
 
 def test_the_command_refuses_in_one_sentence(folder):
@@ -258,10 +323,9 @@ def test_without_heads_to_learn_from(tmp_path):
     """The masked language model that comes along, with less training."""
     changes = ["data.size=1000", "training.epochs=3"]
     train_one(read_settings("mlm-builtin-pt", changes), tmp_path / "run")
-    done = probformer("parse", "run", "--json", "out.json", "--every-iteration", cwd=tmp_path)
-    ways = json.loads((tmp_path / "out.json").read_text())["ways"]
+    done = probformer("parse", "run", "--json", "--every-iteration", cwd=tmp_path)
+    ways = json.loads(done.stdout)["ways"]
     for way in (AVERAGE, "best channel", ANY, LEFT, RIGHT, RANDOM):
-        assert way in done.stdout
         assert 0 < ways[way]["uuas"] < 1
         assert 0 < ways[way]["uas"] <= ways[way]["uuas"] + 0.1  # the root has no arc to a word
 
@@ -270,8 +334,7 @@ def test_without_heads_to_learn_from(tmp_path):
 def test_gold_heads_make_a_parser(tmp_path):
     changes = ["training.gold_heads.channel=1", "data.size=4000", "training.epochs=10"]
     train_one(read_settings("tagging-builtin-pt", changes), tmp_path / "run")
-    probformer("parse", "run", "--json", "out.json", cwd=tmp_path)
-    figures = json.loads((tmp_path / "out.json").read_text())
+    figures = json.loads(probformer("parse", "run", "--json", cwd=tmp_path).stdout)
     assert figures["best_channel"] == 1
     assert figures["channels"][1]["uas"] > 0.8
 

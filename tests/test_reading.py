@@ -8,7 +8,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from probformer.analysis.reading import _batches, read_sentences
+from probformer.analysis.reading import Reading, _batches, channel_of, read_sentences
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
 from probformer.training.report import Reporter
@@ -43,7 +43,22 @@ def test_readings_are_the_posterior_of_each_sentence_alone(tmp_path: Path):
 def test_layers_and_attention_of_a_transformer(tmp_path: Path):
     (reading,) = read_sentences(run_of(tmp_path, TRANSFORMER), [SENTENCES[0]])
     assert reading.labels is None
+    with pytest.raises(InputError, match="there is no layer 2: the model has 1 layer"):
+        reading.iteration(2)
     np.testing.assert_allclose(reading.heads.sum(-1), 1, atol=1e-6)
+
+
+def test_what_is_left_to_others_adds_up():
+    """Each number of a row of heads and root, but for the word's own, by what they come to."""
+    heads = np.array([[[[0.5, 0.1, 0.1], [0.2, 0.2, 0.2], [0, 0, 0.75]]]])
+    root = np.array([[[0.3, 0.4, 0.25]]])
+    reading = Reading(("a", "b", "c"), heads, root, None, None)
+    found, of_root = reading.over_others(0)
+    np.testing.assert_allclose(found, [[[0, 0.2, 0.2], [0.25, 0, 0.25], [0, 0, 0]]])
+    np.testing.assert_allclose(of_root, [[0.6, 0.5, 1]])
+    found, of_root = replace(reading, root=None).over_others(0)
+    np.testing.assert_allclose(found, [[[0, 0.5, 0.5], [0.5, 0, 0.5], [0, 0, 0]]])
+    assert of_root is None
 
 
 def test_pieces_of_words_add_up(tmp_path: Path):
@@ -73,6 +88,24 @@ def test_what_is_not_there_is_named(tmp_path: Path):
     assert reading.iteration(1) == 0
     with pytest.raises(InputError, match="a sentence must have words"):
         list(read_sentences(run, [()]))
+
+
+def test_channels_by_number_or_name():
+    assert channel_of("12", "average", "all") == 12
+    assert channel_of("all", "average", "all") == "all"
+    with pytest.raises(InputError, match="must be a number, 'average' or 'best', got 'all'"):
+        channel_of("all", "average", "best")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA out of memory. Tried")])
+def test_out_of_memory_names_the_length(tmp_path: Path, monkeypatch, error):
+    def full(*_, **__):
+        raise error
+
+    run = run_of(tmp_path)
+    monkeypatch.setattr(run.model.encoder, "forward", full)
+    with pytest.raises(InputError, match="out of memory: a sentence of 3 words is too long"):
+        list(read_sentences(run, SENTENCES))
 
 
 def test_a_long_sentence_is_read_by_itself():

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 import probformer
-from probformer.errors import InputError
+from probformer.errors import InputError, is_out_of_memory
 
 app = typer.Typer(
     help="Probabilistic transformers: train, evaluate and use encoders that infer dependencies.",
@@ -37,6 +37,11 @@ Set = Annotated[
         "A new kind (encoder.potential.kind=rotary) comes with its own defaults.",
     ),
 ]
+ITERATION = typer.Option(
+    help="From 1, or from the end: -1, the last, is the default. Of a transformer, the layer.",
+    show_default=False,
+)
+JSON = typer.Option("--json", help="All figures as one JSON object, instead of tables.")
 Corpora = Annotated[list[str] | None, typer.Argument(help="Names of corpora; all if none.")]
 
 
@@ -113,25 +118,25 @@ def describe_meaning(
     run: RunFolder,
     file: Annotated[
         Path | None,
-        typer.Option(help="A text instead of a split: .conllu, .mrg, .txt, or as the run's."),
+        typer.Argument(help="A text: .conllu, .mrg, .txt, or as the run's; a split if none."),
     ] = None,
     data: DataFolder = Path("."),
-    split: Annotated[str, typer.Option(help="train, dev, test or gen.")] = "dev",
+    split: Annotated[
+        str | None, typer.Option(help="Of the run's data: train, dev (by default), test or gen.")
+    ] = None,
     column: Annotated[
         str | None, typer.Option(help="The tags that labels and channels are compared with.")
     ] = None,
-    iteration: Annotated[
-        int, typer.Option(help="Counted from 1, or from the end: -1 is the last; of layers, too.")
-    ] = -1,
+    iteration: Annotated[int, ITERATION] = -1,
     out: Annotated[
         Path | None, typer.Option(help="Write a page with plots into this folder, too.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """What labels mean and channels do: words, tags, distances, and what is linked."""
     from probformer.analysis.description_page import describe_run
 
-    describe_run(run, data, split, file, column, iteration, out, json)
+    describe_run(run, file, data, split, column, iteration, out, json)
 
 
 @app.command()
@@ -144,16 +149,15 @@ def draw(
     kind: Annotated[
         str,
         typer.Option(
-            help="arcs; iterations: arcs that move; heat: a map of heads; labels: the strongest, "
-            "and the words likeliest to have them without context; factors, computation: graphs."
+            help="arcs; iterations: arcs that move, of a transformer by layers; "
+            "heat: a map of heads; labels: the strongest, and the words likeliest to have them "
+            "without context; factors, computation: graphs."
         ),
     ] = "arcs",
     channel: Annotated[
         str | None, typer.Option(help="A number from 0, all, or average, the default.")
     ] = None,
-    iteration: Annotated[
-        int | None, typer.Option(help="From 1, or from the end: -1, the default.")
-    ] = None,
+    iteration: Annotated[int | None, ITERATION] = None,
     threshold: Annotated[
         float | None, typer.Option(help="No arcs of less probability; 0.15 by default.")
     ] = None,
@@ -164,6 +168,8 @@ def draw(
     """A picture of how a model reads a sentence, or of the model."""
     from probformer.analysis import drawing
 
+    if out is not None:
+        drawing.check_target(out)
     picture = drawing.draw(run, sentence, kind, channel, iteration, threshold, probabilities)
     drawing.show(picture, out)
 
@@ -173,35 +179,39 @@ def parse(
     run: RunFolder,
     file: Annotated[
         Path | None,
-        typer.Argument(help="CoNLL-U with gold heads; the test split of the run's data if none."),
+        typer.Argument(help="CoNLL-U with gold heads; a split if none."),
     ] = None,
     data: DataFolder = Path("."),
+    split: Annotated[
+        str | None, typer.Option(help="Of the run's data: train, dev, test (by default) or gen.")
+    ] = None,
     decoder: Annotated[
         str, typer.Option(help="argmax: each word alone; tree; projective: no arcs cross.")
     ] = "tree",
     many_roots: Annotated[
         bool, typer.Option("--many-roots", help="Trees may have several words at the root.")
     ] = False,
-    iteration: Annotated[
-        int, typer.Option(help="Which iteration, or layer: from 1, or −1 for the last.")
-    ] = -1,
+    iteration: Annotated[int, ITERATION] = -1,
     every_iteration: Annotated[
-        bool, typer.Option("--every-iteration", help="A table over all iterations too.")
+        bool, typer.Option("--every-iteration", help="A table over all iterations, or layers, too.")
     ] = False,
     channel: Annotated[
-        int | None, typer.Option(help="Which channel to show and write; the average if none.")
-    ] = None,
+        str,
+        typer.Option(help="Which to show and write: a number from 0, best (by UUAS), or average."),
+    ] = "average",
     out: Annotated[
         Path | None, typer.Option(help="Write the sentences with the heads that were found.")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write all figures into this file.")] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """How often the heads that a model found are the gold ones, beside simple baselines."""
     from probformer.analysis.parse_command import parse_file
-    from probformer.analysis.parsing import Question
+    from probformer.analysis.parsing import AVERAGE, BEST, Question
+    from probformer.analysis.reading import channel_of
 
-    question = Question(decoder, not many_roots, iteration, channel, every_iteration)
-    parse_file(run, file, data, question, out, json)
+    chosen = channel_of(channel, AVERAGE, BEST)
+    question = Question(decoder, not many_roots, iteration, chosen, every_iteration)
+    parse_file(run, file, data, question, split, out, json)
 
 
 @app.command()
@@ -295,10 +305,10 @@ def _guarded(command: Callable[[], Any]) -> None:
     except OSError as error:
         _fail(f"{error.filename or 'writing or reading failed'}: {error.strerror or error}")
     except (RuntimeError, MemoryError) as error:
-        full = isinstance(error, MemoryError) or "memory" in str(error)
-        if not full:
+        if not is_out_of_memory(error):
             raise
-        _fail("out of memory: a smaller training.chunk or training.batch may help")
+        remedies = "a smaller training.chunk or training.batch may help, or shorter sentences"
+        _fail(f"out of memory: {remedies}")
 
 
 def _fail(message: str) -> None:

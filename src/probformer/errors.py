@@ -26,6 +26,12 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """GPUs and CPUs each say it in words of their own."""
+    words = ("out of memory", "allocate memory", "not enough memory")
+    return isinstance(error, MemoryError) or any(text in str(error) for text in words)
+
+
 def shortened(text: str) -> str:
     """A text in quotes, its middle left out if it is long."""
     return reprlib.repr(text)

@@ -15,6 +15,7 @@ from probformer.analysis.associations import numbered
 from probformer.analysis.channels import Link, LinkCounts, Spread, SpreadCounts, uniform_heads
 from probformer.analysis.labels import Column, Information, Label, LabelCounts
 from probformer.analysis.reading import Reading, read_sentences
+from probformer.analysis.texts import count_unknown
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError, require
 from probformer.training.run_folder import Run
@@ -40,8 +41,12 @@ class Channel:
 class Description:
     sentences: int
     words: int
+    unknown: int
+    """Words that are not in the run's vocabulary."""
+    step: str
+    """What is counted: iterations, or the layers of a transformer."""
     iteration: int
-    """Counted from 1; of a transformer, the layer."""
+    """Counted from 1."""
     iterations: int
     column: str | None
     """Where the tags of labels and links are from."""
@@ -73,6 +78,8 @@ def describe(
     return Description(
         sentences=len(text.sentences),
         words=sum(map(len, text.sentences)),
+        unknown=count_unknown(run, text.sentences),
+        step=first.step,
         iteration=at + 1,
         iterations=len(first.heads),
         column=column,

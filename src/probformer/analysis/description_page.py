@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,41 +16,41 @@ from rich.text import Text
 
 from probformer.analysis.describing import Description, describe
 from probformer.analysis.description_tables import NO_LABELS, TextTable, summary, tables
-from probformer.config import FileData
-from probformer.data.corpus import load_corpus
-from probformer.data.readers import Format, SentenceFile
-from probformer.data.sentence import Sentence
-from probformer.errors import InputError, require
-from probformer.training.files import write_text
-from probformer.training.run_folder import Run, load_run
+from probformer.analysis.texts import check_source, read_text
+from probformer.errors import InputError
+from probformer.training.files import require_writable, write_text
+from probformer.training.run_folder import load_run
 from probformer.viz.words import shown
 
 _SHOWN_LABELS = 20
-_FORMATS: dict[str, Format] = {".conllu": "conllu", ".mrg": "mrg", ".txt": "text"}
+_PAGE, _HEADING = "description.md", "# What the model learnt\n"
 _MEANING_IN_MARKDOWN = re.compile(r"([\\`*_<>\[\]|~&#$])")
 
 
 def describe_run(
     folder: Path,
+    file: Path | None,
     data: Path,
-    split: str,
-    file: Path | None = None,
+    split: str | None = None,
     column: str | None = None,
     iteration: int = -1,
     out: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    if out is not None:
-        _require_plots()  # before minutes are spent
+    """Without a file, the text is a split of the run's data, by default dev."""
+    check_source(file, split)
+    if out is not None:  # before minutes are spent
+        _require_plots()
+        _check_page_folder(out)
     run = load_run(folder)
     run.model.to("cuda" if torch.cuda.is_available() else "cpu")
-    sentences = _split(run, data, split) if file is None else _from_file(run, file)
-    description = describe(run, sentences, column, iteration)
+    split = split or "dev"
+    description = describe(run, read_text(run, file, data, split), column, iteration)
     title = (
         f"{folder.name or folder}: {split if file is None else file.name}, {summary(description)}"
     )
     if as_json:
-        print(json.dumps(_rounded(asdict(description)), ensure_ascii=False))
+        print(json.dumps(_as_json(description), ensure_ascii=False))
     else:
         _print(title, description)
     if out is not None:
@@ -67,26 +66,17 @@ def _require_plots() -> None:
         raise InputError(f"a page with plots needs {package}") from None
 
 
-def _split(run: Run, data: Path, split: str) -> Iterable[Sentence]:
-    splits = load_corpus(run.settings.data, data).splits
-    require(split in splits, f"split must be one of {', '.join(splits)}, got {split!r}")
-    return splits[split]
+def _check_page_folder(folder: Path) -> None:
+    """An earlier page is replaced; files of the same names that belong to none are kept."""
+    from probformer.analysis.description_plots import FILES
 
-
-def _from_file(run: Run, file: Path) -> SentenceFile:
-    """In the format of the run's own files if it is called like them, or in that of its name."""
-    own = run.settings.data
-    kind = _kind(file)
-    if isinstance(own, FileData) and (kind == _kind(Path(own.train)) or kind not in _FORMATS):
-        columns = own.columns.split() if own.format in ("columns", "tsv") else ()
-        return SentenceFile(file, own.format, columns, own.skip_bad_lines, own.prepare)
-    expected = f"expected one that ends in {', '.join(_FORMATS)}"
-    require(kind in _FORMATS, f"{file}: the name says nothing about the format, {expected}")
-    return SentenceFile(file, _FORMATS[kind])
-
-
-def _kind(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
+    require_writable(folder, folder=True)
+    page = folder / _PAGE
+    if page.is_file() and page.read_bytes().startswith(_HEADING.encode()):
+        return
+    for path in (page, *(folder / name for name in FILES)):
+        if path.exists():
+            raise InputError(f"{path}: is not part of a description, and would be overwritten")
 
 
 def _print(title: str, description: Description) -> None:
@@ -95,6 +85,9 @@ def _print(title: str, description: Description) -> None:
     if description.labels is None:
         console.print(NO_LABELS)
     for table in tables(description, _SHOWN_LABELS):
+        if not table.rows:
+            console.print(Text(f"{table.name}\n{table.note}"))
+            continue
         # As Text: brackets in words are no markup.
         lines = Table(*table.header, title=table.name, caption=table.note)
         lines.title_justify = lines.caption_justify = "left"
@@ -109,18 +102,20 @@ def write_page(title: str, description: Description, folder: Path) -> Path:
 
     folder.mkdir(parents=True, exist_ok=True)
     plots = draw(description, folder)
-    parts = [f"# What the model learnt\n\n{_escaped(title)}\n"]
+    parts = [f"{_HEADING}\n{_escaped(title)}\n"]
     if description.labels is None:
         parts.append(f"{NO_LABELS}\n")
     for table in tables(description):
         plot = f"![{table.name}]({plots[table.name]})\n" if table.name in plots else ""
         parts += [f"## {table.name}\n", f"{_escaped(table.note)}\n", plot, _markdown(table)]
-    page = folder / "description.md"
+    page = folder / _PAGE
     write_text(page, "\n".join(filter(None, parts)))
     return page
 
 
 def _markdown(table: TextTable) -> str:
+    if not table.rows:
+        return ""
     rule = ["---"] * len(table.header)
     lines = [map(_escaped, table.header), rule, *(map(_escaped, row) for row in table.rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -133,6 +128,15 @@ def _escaped(text: str) -> str:
 def _shown(text: str) -> str:
     """Lines of a cell, without what would steer a terminal."""
     return "\n".join(map(shown, text.split("\n")))
+
+
+def _as_json(description: Description) -> dict[str, Any]:
+    """Of a transformer, what is counted is called by its name: "layer" and "layers"."""
+    return {
+        key.replace("iteration", description.step): value
+        for key, value in _rounded(asdict(description)).items()
+        if key != "step"
+    }
 
 
 def _rounded(value: Any) -> Any:

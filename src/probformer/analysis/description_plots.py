@@ -15,6 +15,7 @@ from probformer.analysis.channels import ROOT, Spread
 from probformer.analysis.describing import Description
 from probformer.analysis.labels import Label
 
+FILES = USAGE, TAGS, DISTANCES = "labels.svg", "tags.svg", "distances.svg"
 _LABELS, _TAGS = 64, 40  # that are legible side by side
 _FAR = 8
 _SHADE = "#2b6cb0"
@@ -24,10 +25,10 @@ def draw(description: Description, folder: Path) -> dict[str, str]:
     """The plots that the description has, as files in a folder: by the table they belong to."""
     made: dict[str, tuple[str, Figure]] = {}
     if description.labels is not None:
-        made["Labels"] = "labels.svg", _usage(description.labels)
+        made["Labels"] = USAGE, _usage(description.labels)
         if description.column:
-            made["Labels and tags"] = "tags.svg", _tags(description, description.labels)
-    made["Channels"] = "distances.svg", _distances(description)
+            made["Labels and tags"] = TAGS, _tags(description, description.labels)
+    made["Channels"] = DISTANCES, _distances(description)
     for name, figure in made.values():
         # Without a salt of our own, and with a date, no two files would be the same.
         with matplotlib.rc_context({"svg.hashsalt": "probformer"}):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from probformer.analysis.channels import Link, Spread
 from probformer.analysis.describing import Description
 from probformer.analysis.labels import Label
+from probformer.analysis.texts import size_text
 from probformer.errors import counted
 
 _WORDS, _LINKS = 6, 3
@@ -24,16 +25,13 @@ class TextTable:
     """How to read it."""
     header: list[str]
     rows: list[list[str]]
-    """A cell may have several lines."""
+    """A cell may have several lines; without rows the note says why."""
 
 
 def summary(description: Description) -> str:
     """What the description is of."""
-    sentences = counted(description.sentences, "sentence")
-    words = counted(description.words, "word")
-    step = "layer" if description.labels is None else "iteration"
-    place = f"{step} {description.iteration} of {description.iterations}"
-    return f"{sentences}, {words}, {place}"
+    size = size_text(description.sentences, description.words, description.unknown)
+    return f"{size}, {description.step} {description.iteration} of {description.iterations}"
 
 
 def tables(description: Description, most_labels: int | None = None) -> Iterator[TextTable]:
@@ -136,6 +134,9 @@ def _links(description: Description) -> TextTable:
         "words": [channel.word_links for channel in channels],
     }
     kinds = {name: links for name, links in kinds.items() if any(links)}
+    name = "What channels link"
+    if not kinds:
+        return TextTable(name, "No channel links anything more often than chance would.", [], [])
     rows = [
         [str(channel.number), *(_cell(links[at]) for links in kinds.values())]
         for at, channel in enumerate(channels)
@@ -144,7 +145,7 @@ def _links(description: Description) -> TextTable:
         "Dependent → head, by excess over chance, with its share of all words and how many times "
         "as often as by chance."
     )
-    return TextTable("What channels link", note, ["channel", *kinds], rows)
+    return TextTable(name, note, ["channel", *kinds], rows)
 
 
 def _cell(links: list[Link]) -> str:

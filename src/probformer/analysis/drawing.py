@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from probformer import viz
-from probformer.analysis.reading import Floats, Reading, read_sentences
+from probformer.analysis.reading import Floats, Reading, channel_of, read_sentences
+from probformer.analysis.texts import words_of
 from probformer.config import EncoderSettings, RunSettings, from_toml
 from probformer.config.lookup import read_settings
 from probformer.data.vocabulary import MASK, UNKNOWN
 from probformer.encoder import Encoder
 from probformer.errors import InputError, require, require_one_of
+from probformer.training.files import require_writable
+from probformer.training.predict import note_unknown
 from probformer.training.run_folder import Run, load_run
 
 _GRAPHS = {"factors": viz.factor_graph, "computation": viz.computation_graph}
@@ -27,6 +30,7 @@ _OPTIONS = {
     "factors": set[str](),
     "computation": set[str](),
 }
+_SUFFIXES = (".svg", ".html", ".tex", ".txt")
 _OWNERS = 6
 
 
@@ -49,23 +53,29 @@ def draw(
         raise InputError(f"{name} does not go with the kind {kind!r}")
     if kind in _GRAPHS:
         return _GRAPHS[kind](_encoder_settings(target))
-    words = sentence.split()
-    require(bool(words), "a sentence must have words, got none")
+    words, chosen = words_of(sentence), _channel(channel)
     run = load_run(target)
+    note_unknown(run, words)
     (reading,) = read_sentences(run, [words])
-    channel = "average" if channel is None else channel
     iteration = -1 if iteration is None else iteration
     threshold = viz.THRESHOLD if threshold is None else threshold
     if kind == "labels":
         return _draw_labels(run, reading, iteration)
     if kind == "iterations":
-        return _draw_iterations(reading, channel, threshold, probabilities)
-    heads, root, titles = _chosen(reading, channel, reading.iteration(iteration))
+        return _draw_iterations(reading, chosen, threshold, probabilities)
+    heads, root, titles = _chosen(reading, chosen, reading.iteration(iteration))
     if kind == "heat":
         return viz.heat_map(words, heads, root, probabilities=probabilities, titles=titles)
     return viz.arcs(
         words, heads, root, threshold=threshold, probabilities=probabilities, titles=titles
     )
+
+
+def check_target(out: Path) -> None:
+    """Before anything is loaded."""
+    known = ", ".join(_SUFFIXES)
+    require(out.suffix.lower() in _SUFFIXES, f"{out}: the suffix must be one of {known}")
+    require_writable(out)
 
 
 def show(picture: viz.Picture, out: Path | None) -> None:
@@ -76,14 +86,21 @@ def show(picture: viz.Picture, out: Path | None) -> None:
         sys.stdout.write(picture.text(shutil.get_terminal_size().columns))
 
 
+def _channel(given: str | None) -> int | str:
+    reason = "channel 'best' needs gold heads, which a sentence on its own has not"
+    require(given != "best", f"{reason}; probformer parse finds it on a treebank")
+    return channel_of("average" if given is None else given, "average", "all")
+
+
 def _draw_iterations(
-    reading: Reading, channel: str, threshold: float, probabilities: bool
+    reading: Reading, channel: int | str, threshold: float, probabilities: bool
 ) -> viz.Picture:
-    require(channel != "all", "channel must be a number or 'average' over iterations, got 'all'")
+    message = f"channel must be a number or 'average' over {reading.step}s, got 'all'"
+    require(channel != "all", message)
     steps = [_chosen(reading, channel, t) for t in range(len(reading.heads))]
     heads = [heads for heads, _, _ in steps]
     root = None if reading.root is None else [root for _, root, _ in steps]
-    titles = [f"iteration {t + 1} of {len(steps)}" for t in range(len(steps))]
+    titles = [f"{reading.step} {t + 1} of {len(steps)}" for t in range(len(steps))]
     return viz.animation(
         reading.words,
         heads,
@@ -119,21 +136,16 @@ def owners(run: Run, labels: Iterable[int]) -> dict[int, list[str]]:
 
 
 def _chosen(
-    reading: Reading, channel: str, step: int
+    reading: Reading, channel: int | str, at: int
 ) -> tuple[Floats, Floats | None, Sequence[str]]:
     """Heads, root and titles of one channel, of their average, or of all of them."""
-    heads = reading.heads[step]
-    root = None if reading.root is None else reading.root[step]
+    heads = reading.heads[at]
+    root = None if reading.root is None else reading.root[at]
     if channel == "all":
         return heads, root, [f"channel {c}" for c in range(len(heads))]
-    if channel == "average":
+    if isinstance(channel, str):
         return heads.mean(0), None if root is None else root.mean(0), ()
-    try:
-        number = reading.channel(int(channel))
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"channel must be a number, 'average' or 'all', got {channel!r}") from None
+    number = reading.channel(channel)
     return heads[number], None if root is None else root[number], ()
 
 

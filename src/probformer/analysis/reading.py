@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from probformer.errors import InputError, counted, require
+from probformer.errors import InputError, counted, is_out_of_memory, require
 from probformer.posterior import Posterior
 from probformer.training.predict import encoded_batch
 from probformer.training.run_folder import Run
@@ -39,6 +39,11 @@ class Reading:
     free_energy: Floats | None
     """(T,): where it is defined."""
 
+    @property
+    def step(self) -> str:
+        """What one of the T is called."""
+        return "layer" if self.labels is None else "iteration"
+
     def channel(self, number: int) -> int:
         """The channel of that number, counted from 0."""
         return _within("channel", number, self.heads.shape[1])
@@ -48,7 +53,31 @@ class Reading:
         count = len(self.heads)
         if -count <= number < 0:
             return count + number
-        return _within("iteration", number, count, first=1) - 1
+        return _within(self.step, number, count, first=1) - 1
+
+    def over_others(self, at: int) -> tuple[Floats, Floats | None]:
+        """Heads (h, n, n) and root (h, n), given that no word heads itself.
+
+        What a transformer attends to itself, a word's pieces to each other and global features
+        take is no head: the rest is scaled to add up to 1. A lone word without ROOT has no rest.
+        """
+        others = self.heads[at] * (1 - np.eye(len(self.words)))
+        root = None if self.root is None else self.root[at]
+        total = others.sum(-1) if root is None else others.sum(-1) + root
+        total = np.where(total > 0, total, 1)
+        return others / total[..., None], None if root is None else root / total
+
+
+def channel_of(given: str, *names: str) -> int | str:
+    """What the option --channel of a command says: a number, or one of some names."""
+    if given in names:
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        *first, last = map(repr, names)
+        listed = f"{', '.join(first)} or {last}"
+        raise InputError(f"channel must be a number, {listed}, got {given!r}") from None
 
 
 def _within(what: str, number: int, count: int, first: int = 0) -> int:
@@ -64,7 +93,14 @@ def read_sentences(run: Run, sentences: Iterable[Sequence[str]]) -> Iterator[Rea
     model, device = run.model.eval(), next(run.model.parameters()).device
     for together in _batches(sentences):
         tokens, mask, word_of = encoded_batch(run.vocabulary, together)
-        posterior = model.encoder(tokens.to(device), mask.to(device), trace=True)
+        try:
+            posterior = model.encoder(tokens.to(device), mask.to(device), trace=True)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            longest = max(map(len, together))
+            what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
+            raise InputError(f"out of memory: {what}") from None
         steps = posterior.trace
         assert steps
         for row, words in enumerate(together):

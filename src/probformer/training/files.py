@@ -19,6 +19,21 @@ from probformer.errors import InputError
 _SUMS = "sha256.json"
 
 
+def require_writable(path: Path, folder: bool = False) -> None:
+    """Whether a file, or files in a folder, can be written there: asked before the work is done."""
+    if path.is_dir() and not folder:
+        raise InputError(f"{path}: is a folder, expected a file to write to")
+    if path.exists() and not path.is_dir() and folder:
+        raise InputError(f"{path}: is a file, expected a folder to write to")
+    nearest = next(parent for parent in (path, *path.parents) if parent.exists())
+    if nearest != path and not nearest.is_dir():
+        raise InputError(f"{path}: cannot be written, {nearest} is no folder")
+    # A file is written beside itself and then renamed: its folder must allow that, too.
+    for place in (nearest, nearest.parent) if nearest.is_file() else (nearest,):
+        if not os.access(place, os.W_OK):
+            raise InputError(f"{path}: cannot be written, {place} does not permit it")
+
+
 def write_text(path: Path, text: str) -> None:
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected a file to write to")

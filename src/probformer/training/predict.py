@@ -15,6 +15,7 @@ from torch import Tensor
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.errors import counted
 from probformer.training.run_folder import Run, load_run
+from probformer.viz.words import shown
 
 _TOGETHER = 64
 _SHOWN = 10
@@ -36,8 +37,14 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
                 yield json.dumps(answer, ensure_ascii=False)
             else:
                 yield run.task.as_text(answer) if words else ""
+    note_unknown(run, unknown)
+
+
+def note_unknown(run: Run, words: Iterable[str]) -> None:
+    """Name on standard error the words that the model does not know."""
+    unknown = [word for word in dict.fromkeys(words) if _is_unknown(run, word)]
     if unknown:
-        listed = ", ".join([*unknown][:_SHOWN]) + (", …" if len(unknown) > _SHOWN else "")
+        listed = ", ".join(map(shown, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
         print(f"note: {counted(len(unknown), 'unknown word')}: {listed}", file=sys.stderr)
 
 
