@@ -193,20 +193,27 @@ def test_heads_can_still_be_seen():
 @pytest.mark.parametrize("extras", ["plain", "root"])
 @pytest.mark.parametrize("words", QUICK)
 def test_half_precision_is_no_worse_than_the_plain_path(words, extras, lengths):
+    """Over several models: what a single one rounds away is chance."""
+    distances = [distances_in_half_precision(words, extras, lengths, seed) for seed in range(8)]
+    with_kernels, plain = map(sum, zip(*distances, strict=True))
+    assert with_kernels <= 1.2 * plain
+
+
+def distances_in_half_precision(words, extras, lengths, seed):
+    """Of a random model's outputs and gradients from the truth: by kernels, by the plain path."""
+    torch.manual_seed(seed)
     potentials, (unary, mask) = build(words, extras), random_batch(lengths)
     unary = unary.requires_grad_()
     truth = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
     truth += gradients(truth, [unary, *potentials.parameters()])
-    actual, actual_gradients = run(potentials, unary, mask, TWICE, autocast=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fused, "kernels_run_on", lambda device: False)
-        plain, plain_gradients = run(potentials, unary, mask, TWICE, autocast=True)
-
-    def distance(found):
-        pairs = zip(found, truth, strict=True)
-        return sum(((x.double().cpu() - y).norm() / y.norm()).item() for x, y in pairs)
-
-    assert distance([*actual, *actual_gradients]) <= 1.2 * distance([*plain, *plain_gradients])
+    found = []
+    for kernels in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fused, "kernels_run_on", lambda device, kernels=kernels: kernels)
+            outputs, by = run(potentials, unary, mask, TWICE, autocast=True)
+        pairs = zip([*outputs, *by], truth, strict=True)
+        found.append(sum(((x.double().cpu() - y).norm() / y.norm()).item() for x, y in pairs))
+    return found
 
 
 RATE = 0.3
@@ -339,7 +346,7 @@ def test_what_the_plain_path_must_do(inference, evidence, trace):
 @pytest.mark.long
 def test_training_goes_the_same_way_with_and_without_kernels(tmp_path):
     """Without dropout, which draws otherwise; on a GPU sentences are packed, too."""
-    updates, size = (30, 16) if DEVICE == "cuda" else (4, 3)
+    updates, size = (12, 16) if DEVICE == "cuda" else (4, 3)
     curves, weights = [], []
     for kernels in (True, False):
         given = settings("tagging", {**PT, "dropout": 0.0}, size=200)

@@ -157,9 +157,8 @@ class FusedIterations:
         rest = None
         if columns:
             rest = torch.cat(tuple(columns), -1).logsumexp(-1).transpose(1, 2).flatten(0, 1)
-        rows = q.flatten(0, 1).to(self.dtype)
         message, normaliser = word_messages(
-            rows, self.dependents, self.heads, self.scale, rest, problem
+            q.flatten(0, 1), self.dependents, self.heads, self.scale, rest, problem
         )
         normaliser = normaliser.unflatten(0, q.shape[:2]).transpose(1, 2).unsqueeze(-1)
         return message.view_as(q), normaliser

@@ -67,7 +67,7 @@ def mean_field(
             *padded, potentials, inference, dropout, generator, attention=attention
         )
         return _packed(posterior, packing, mask.shape[1])
-    unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
+    unary = torch.where(mask.unsqueeze(-1), unary, 0.0)
     drop = dropout_at(dropout, generator)
     z = label_variables(unary, mask, potentials, inference, evidence, drop)
     labels = [kind.start() for kind in z]

@@ -17,9 +17,10 @@ Normaliser = Callable[[Tensor, Tensor], Tensor]
 
 def softmax(scores: Tensor, forbidden: Tensor) -> Tensor:
     """exp(s) over its sum: the solution of the entropic Frank-Wolfe step (eq. 31)."""
-    # The lowest finite number instead of -inf: a row of nothing but -inf has no gradient.
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(forbidden, lowest).softmax(-1).masked_fill(forbidden, 0.0)
+    if forbidden.shape[-1] > 1:  # else all values of a row are forbidden, or none
+        # The lowest finite number instead of -inf: a row of nothing but -inf has no gradient.
+        scores = torch.where(forbidden, torch.finfo(scores.dtype).min, scores)
+    return torch.where(forbidden, 0.0, scores.softmax(-1))
 
 
 def relu(scores: Tensor, forbidden: Tensor) -> Tensor:

@@ -39,9 +39,9 @@ def strides_of(x: Tensor) -> tuple[int, int, int]:
     return row, bucket if x.shape[1] > 1 else 0, channel if x.shape[2] > 1 else 0
 
 
-def width_of(r: int) -> int:
+def width_of(r: int, widest: int | None = None) -> int:
     """Components in a tile, of vectors that are not turned."""
-    return min(max(16, triton.next_power_of_2(r)), _WIDEST)
+    return min(max(16, triton.next_power_of_2(r)), widest or _WIDEST)
 
 
 def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:

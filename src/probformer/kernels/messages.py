@@ -29,8 +29,9 @@ def word_messages(
 ) -> tuple[Tensor, Tensor]:
     """G (R, d) from Q (R, d), and the logarithm of the softmax's denominator (R, h).
 
-    dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself. The denominator
-    has a gradient where there is a rest, which alone has a use for it.
+    dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself. Products are done
+    in the precision of U. The denominator has a gradient where there is a rest, which alone has a
+    use for it.
     """
     q, dependents = q.contiguous(), dependents.contiguous()  # kernels walk through memory
     heads, scale, rest = (x if x is None else x.contiguous() for x in (heads, scale, rest))
@@ -48,6 +49,7 @@ class _WordMessages(torch.autograd.Function):
         rest: Tensor | None,
         problem: Problem,
     ) -> tuple[Tensor, Tensor]:
+        q = q.to(u.dtype)
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
         found = _kernels(problem).forward(problem, vectors)
         ctx.save_for_backward(q, u, v, scale, rest, found.normaliser)
@@ -85,11 +87,10 @@ def _project(q: Tensor, weight: Tensor | None) -> Tensor:
 
 def _collect(x: Tensor, u: Tensor, y: Tensor, v: Tensor | None) -> Tensor:
     """x U + y V: the adjoint of both projections; channels that share a weight add up before."""
-    if v is None:
-        first = y.sum(2).flatten(1).to(u.dtype)
-    else:
-        first = _shared(y, v).flatten(1) @ v.flatten(0, 2)
-    return torch.addmm(first, _shared(x, u).flatten(1), u.flatten(0, 2))
+    if v is None:  # what goes by no product stays in float32
+        return y.sum(2).flatten(1) + _shared(x, u).flatten(1) @ u.flatten(0, 2)
+    first = _shared(y, v).flatten(1) @ v.flatten(0, 2)
+    return first.addmm_(_shared(x, u).flatten(1), u.flatten(0, 2))
 
 
 def _weight_gradient(x: Tensor, q: Tensor, weight: Tensor) -> Tensor:

@@ -12,7 +12,13 @@ import triton
 from torch import Tensor
 
 from probformer.kernels import short_passes
-from probformer.kernels.launching import constants_of, empty_for_contexts, inputs_of, sizes_of
+from probformer.kernels.launching import (
+    constants_of,
+    empty_for_contexts,
+    inputs_of,
+    sizes_of,
+    width_of,
+)
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 
 LONGEST = 64
@@ -23,6 +29,7 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
     a, b, h = vectors.dependents, vectors.heads, problem.channels
     y, z = empty_for_contexts(a, h), empty_for_contexts(b, h)
     normaliser = a.new_empty(len(a), h, dtype=torch.float32)
+    best = (4, 128) if vectors.scale is None else (1, 64)
     for shortest, n in _sizes(problem):
         short_passes.forward[_grid(problem)](
             *inputs_of(problem, vectors),
@@ -30,7 +37,7 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
             *sizes_of(problem, vectors),
             shortest,
             N=n,
-            **_constants(problem, vectors, warps=2 if n <= 32 and vectors.scale is not None else 4),
+            **_constants(problem, vectors, n, *best),
         )
     return Contexts(y, z, normaliser)
 
@@ -47,7 +54,7 @@ def backward(
         d_scale = a.new_zeros(sentences, *vectors.scale.shape, dtype=torch.float32)
     if vectors.rest is not None:
         d_rest = torch.empty_like(vectors.rest)
-    narrow = vectors.scale is None and a.shape[-1] <= 64
+    best = (4 if a.shape[-1] > 64 else 2, 64) if vectors.scale is None else (2, 32)
     for shortest, n in _sizes(problem):
         short_passes.backward[_grid(problem)](
             *inputs_of(problem, vectors),
@@ -57,7 +64,7 @@ def backward(
             *sizes_of(problem, vectors),
             shortest,
             N=n,
-            **_constants(problem, vectors, warps=2 if n <= 32 and narrow else 4),
+            **_constants(problem, vectors, n, *best),
         )
     return Gradients(of_a, of_b, None if d_scale is None else d_scale.sum(0), d_rest)
 
@@ -73,9 +80,27 @@ def _sizes(problem: Problem) -> list[tuple[int, int]]:
     return [(0, n)] if layout.alike or n <= 32 else [(0, 32), (32, n)]
 
 
-def _constants(problem: Problem, vectors: Vectors, warps: int) -> dict[str, Any]:
-    """Warps and stages as measured: what counts is how many programs a processor can hold."""
-    stages = 3 if vectors.dependents.shape[1] > 1 else 2 if vectors.scale is None else 1
-    if vectors.dependents.dtype == torch.float32:  # twice as large, where memory is scarce
-        stages = 1
-    return {"num_warps": warps, "num_stages": stages, **constants_of(problem, vectors)}
+def _constants(
+    problem: Problem, vectors: Vectors, n: int, warps: int, columns: int
+) -> dict[str, Any]:
+    """As measured on an H200: what counts is for how many programs there is room at once.
+
+    Warps and columns in a tile are those that are best for small blocks in half precision.
+    """
+    small = n <= 32 and vectors.dependents.dtype != torch.float32
+    stages = 4 if vectors.dependents.shape[1] > 1 else 2 if vectors.scale is None else 1
+    constants = constants_of(problem, vectors)
+    if problem.angles is None:
+        constants["WIDTH"] = width_of(vectors.dependents.shape[-1], columns if small else 64)
+    if not small:
+        warps, stages = 4, min(stages, _stages_of_large_blocks(vectors.dependents))
+    return {"num_warps": warps, "num_stages": stages, **constants}
+
+
+def _stages_of_large_blocks(x: Tensor) -> int:
+    """Few GPUs have shared memory for more than one."""
+    if x.dtype == torch.float32 or x.device.type != "cuda":
+        return 1
+    return (
+        3 if torch.cuda.get_device_properties(x.device).shared_memory_per_block_optin > 2**17 else 1
+    )
