@@ -115,7 +115,7 @@ def test_the_command_writes_files_and_to_the_terminal(folder, tmp_path: Path):
         ([SENTENCE, "--kind", "labels", "--channel", "1"], "channel does not go with the kind"),
         ([SENTENCE, "--kind", "iterations", "--channel", "all"], "got 'all'"),
         ([SENTENCE, "--out", "x.pdf"], "x.pdf: the suffix must be one of .svg, .html, .tex, .txt"),
-        (["--kind", "factors"], "factor graph: is no text"),
+        (["--kind", "factors"], "a factor graph has no form as text: save it as .svg"),
     ],
 )
 def test_wrong_input_is_one_clear_sentence(folder, arguments, message):

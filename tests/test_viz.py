@@ -93,7 +93,9 @@ def test_latex_sees_no_command_of_a_word():
 
 def test_tensors_are_numbers():
     heads = torch.tensor([[0, 0.75], [0.25, 0]], requires_grad=True)
-    assert viz.arcs("ab", heads).svg() == viz.arcs("ab", [[0, 0.75], [0.25, 0]]).svg()
+    expected = viz.arcs("ab", [[0, 0.75], [0.25, 0]]).svg()
+    for given in (heads, heads.bfloat16(), list(heads)):
+        assert viz.arcs("ab", given).svg() == expected
 
 
 def test_every_arc_above_the_threshold_is_drawn_and_no_other():
@@ -277,9 +279,9 @@ def test_files_by_suffix(tmp_path: Path):
         assert path.read_text(encoding="utf-8") == written
     with pytest.raises(InputError, match=r"x\.pdf: the suffix must be one of \.svg"):
         picture.save(tmp_path / "x.pdf")
-    with pytest.raises(InputError, match="TikZ is for arcs"):
+    with pytest.raises(InputError, match=r"^a heat map has no form in TikZ: save it as"):
         viz.heat_map("ab", [[0, 1], [0, 0]]).save(tmp_path / "x.tex")
-    with pytest.raises(InputError, match="no text"):
+    with pytest.raises(InputError, match=r"^a factor graph has no form as text"):
         viz.factor_graph(EncoderSettings()).save(tmp_path / "x.txt")
     assert "<svg" in picture._repr_html_()
 
@@ -292,6 +294,10 @@ def test_files_by_suffix(tmp_path: Path):
         (["a"], [[2.0]], None, "heads must be probabilities"),
         (["a"], [[float("nan")]], None, "heads must be probabilities"),
         (["a"], [[0]], [0, 1], r"root must have the shape \(1,\)"),
+        (["a", "b"], [[0, 1], [0]], None, "heads must be numbers, in rows of the same length"),
+        (["a"], [["x"]], None, "heads must be numbers"),
+        (["a"], [[0]], {}, "root must be numbers"),
+        ([7], [[0]], None, "a word must be of kind str, got int"),
     ],
 )
 def test_wrong_numbers_are_refused(words, heads, root, message):
@@ -307,6 +313,11 @@ def test_other_wrong_input_is_refused():
         viz.label_table([], np.zeros((0, 3)))
     with pytest.raises(InputError, match=r"marginals must have the shape \(1, d\), got \(3,\)"):
         viz.label_table("a", [0.2, 0.3, 0.5])
+    with pytest.raises(InputError, match=r"marginals must have the shape \(1, d\), got \(1, 0\)"):
+        viz.label_table("a", [[]])
+    for wrong in (float("nan"), -0.1, 1.5):
+        with pytest.raises(InputError, match="marginals must be probabilities, numbers from 0"):
+            viz.label_table("a", [[wrong, 0.5]])
 
 
 @pytest.mark.long

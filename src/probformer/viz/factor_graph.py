@@ -25,8 +25,10 @@ _WORDS_SHOWN = 3
 
 @dataclass(frozen=True)
 class FactorGraph(Picture):
+    kind = "factor graph"
+
     settings: EncoderSettings
-    title: str = "factor graph"
+    title: str = kind
 
     def svg(self) -> str:
         return document(_drawn(self.settings), self.title)

@@ -20,6 +20,8 @@ _FAINT = 0.005
 
 @dataclass(frozen=True, eq=False)
 class HeatMap(Picture):
+    kind = "heat map"
+
     words: tuple[str, ...]
     columns: tuple[str, ...]
     panels: tuple[tuple[str, Floats], ...]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from probformer.errors import InputError, require, require_whole
-from probformer.viz.numbers import as_array
+from probformer.errors import InputError, require_whole
+from probformer.viz.numbers import as_array, check_probabilities, check_words
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, tag, text
 from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, pixels, shown
@@ -33,6 +33,8 @@ class Label:
 
 @dataclass(frozen=True)
 class LabelTable(Picture):
+    kind = "table of labels"
+
     words: tuple[str, ...]
     labels: tuple[tuple[Label, ...], ...]
     """For each word, the strongest first."""
@@ -114,11 +116,12 @@ def label_table(
     strongest: int = STRONGEST,
 ) -> LabelTable:
     """Marginals (n, d): the distribution over the labels of each word."""
-    require(len(words) > 0, "a sentence must have words, got none")
+    check_words(words)
     require_whole("strongest", strongest)
-    values = as_array(marginals)
-    if values.ndim != 2 or len(values) != len(words):
+    values = as_array("marginals", marginals)
+    if values.ndim != 2 or len(values) != len(words) or not values.size:
         raise InputError(f"marginals must have the shape ({len(words)}, d), got {values.shape}")
+    check_probabilities("marginals", values)
     owned = {} if owners is None else owners
     order = np.argsort(-values, axis=1, kind="stable")[:, :strongest]
     table = tuple(
