@@ -18,6 +18,7 @@ from probformer.config import (
     RotarySettings,
 )
 from probformer.errors import InputError
+from probformer.viz.words import cells
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ["<script>alert(1)</script>", "&amp;", "$%#_{}\\", "\x1b[31m", "\u202eevil", "\"'", "]]>"]
@@ -172,11 +173,29 @@ def test_crossing_lines_in_the_terminal_and_probabilities():
     heads[0, 2], heads[1, 3] = 0.9, 0.4
     drawn = viz.arcs(["aaaa", "bbbb", "cccc", "dddd"], heads, probabilities=True).text()
     assert drawn == (
-        "         ┌────.40────┐\n"
-        "   ┏━━━━.90━━━━┓     │\n"
-        "   ▼     ▼     ┃     │\n"
-        " aaaa  bbbb  cccc  dddd\n"
+        "            ┌──────.40──────┐\n"
+        "    ┏━━━━.90┿━━━━━━━┓       │\n"
+        "    ▼       ▼       ┃       │\n"
+        "  aaaa    bbbb    cccc    dddd\n"
     )
+
+
+def test_every_arc_in_the_terminal_has_its_probability():
+    words = list("abcdefg")
+    (heads,), (root,) = random_heads(7, 1)
+    heads[0], root[0] = [0, 1, 0, 0, 0, 0, 0], 0
+    picture = viz.arcs(words, heads, root, threshold=0.1, probabilities=True)
+    shares = [f"{arc.probability:.2f}" for arc in picture.panels[0].arcs]
+    expected = sorted("1.0" if share == "1.00" else share[1:] for share in shares)
+    assert sorted(re.findall(r"1\.0|\.\d\d", picture.text())) == expected
+
+
+def test_in_the_terminal_arcs_to_another_row_have_its_word_and_the_probability():
+    heads = np.zeros((9, 9))
+    heads[0, 8] = 0.25
+    drawn = viz.arcs(["eight"] * 8 + ["כלב"], heads, probabilities=True).text(60).splitlines()
+    assert drawn[0].endswith("─.25 \u200eכלב\u200e")
+    assert drawn[6].startswith("    eight .25─")
 
 
 def test_a_narrow_terminal_gets_a_list():
@@ -184,14 +203,25 @@ def test_a_narrow_terminal_gets_a_list():
     assert viz.arcs(["the", "dog", "sleeps"], heads, [0, 0, 0.8]).text(20) == (
         "the <- dog 0.90\ndog <- sleeps 0.30, the 0.20\nsleeps <- ROOT 0.80\n"
     )
+    busy = np.full((30, 30), 0.2)  # too many arcs for any picture of 60 columns
+    assert "▼" not in viz.arcs(["a"] * 30, busy).text(60)
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])
-def test_no_line_is_wider_than_the_terminal(width):
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_no_arc_is_wider_than_the_terminal(width, probabilities):
     words = ["word", "中文字"] * 15
     (heads,), (root,) = random_heads(30, 1)
-    for line in viz.arcs(words, heads, root, threshold=0.3).text(width).splitlines():
-        assert viz.words.cells(line) <= width
+    picture = viz.arcs(words, heads, root, threshold=0.3, probabilities=probabilities)
+    assert "▼" in picture.text(width)
+    assert max(map(cells, picture.text(width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 100])
+@pytest.mark.parametrize("name", ["heat", "labels"])
+def test_no_table_is_wider_than_the_terminal(width, name):
+    words = ["word", "中文字", "internationalization", "כלב"] * 6
+    assert max(map(cells, pictures(words)[name].text(width).splitlines())) <= width
 
 
 def test_words_from_right_to_left():
@@ -224,6 +254,15 @@ def test_heat_maps_have_dependents_in_rows_and_heads_in_columns():
     assert float(cells["a ← ROOT"].get("y")) < float(cells["b ← ROOT"].get("y"))
     assert viz.heat_map(["a", "b"], heads, [0.1, 1]).text() == (
         "      R 1 2\n  1 a     ██\n  2 b ██\n"
+    )
+
+
+def test_a_heat_map_that_is_too_wide_for_the_terminal_goes_on_further_down():
+    heads = np.zeros((5, 5))
+    heads[0, 1] = heads[1, 4] = heads[3, 4] = heads[4, 0] = 1
+    assert viz.heat_map("abcde", heads).text(12) == (
+        "      1 2 3\n  1 a   ██\n  2 b\n  3 c\n  5 e ██\n"
+        "      4 5\n  2 b   ██\n  4 d   ██\n  5 e\n"
     )
 
 

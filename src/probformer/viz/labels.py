@@ -12,7 +12,7 @@ from probformer.errors import InputError, require_whole
 from probformer.viz.numbers import as_array, check_probabilities, check_words
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, tag, text
-from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, pixels, shown
+from probformer.viz.words import cells, cut, fitted, kept_in_place, pixels, shown
 
 STRONGEST = 3
 
@@ -40,12 +40,9 @@ class LabelTable(Picture):
     """For each word, the strongest first."""
     title: str
 
-    def _names(self) -> list[str]:
-        return [cut(shown(word), _LONGEST) for word in self.words]
-
     def svg(self) -> str:
         """A line for each label: word, bar, label, owners."""
-        names = self._names()
+        names = [cut(shown(word), _LONGEST) for word in self.words]
         word_end = max(map(pixels, names))
         bar, number, owners = word_end + 16, word_end + _BAR + 60, word_end + _BAR + 110
         body, y, width = "", 0.0, owners
@@ -87,25 +84,17 @@ class LabelTable(Picture):
         )
 
     def text(self, width: int = FILE_WIDTH) -> str:
-        names = self._names()
+        names = [fitted(shown(word), min(_LONGEST, max(width // 4, 4))) for word in self.words]
         margin = max(map(cells, names))
         lines = []
         for name, labels in zip(names, self.labels, strict=True):
             for at, label in enumerate(labels):
-                word = name if at == 0 else ""
-                if is_right_to_left(word):
-                    word += LEFT_TO_RIGHT_MARK
+                word = kept_in_place(name) if at == 0 else ""
                 start = f"{word}{' ' * (margin - cells(word))}  {label.number:>4}"
                 start += f"  {label.probability:.2f}  "
-                room = max(width - cells(start), 10)
-                lines.append((start + _fitted(shown(label.owned()), room)).rstrip())
+                room = max(width - cells(start), 1)
+                lines.append((start + fitted(shown(label.owned()), room)).rstrip())
         return "\n".join(lines) + "\n"
-
-
-def _fitted(text: str, room: int) -> str:
-    while cells(text) > room:
-        text = cut(text, len(text) - 1)
-    return text
 
 
 def label_table(
