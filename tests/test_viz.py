@@ -83,13 +83,29 @@ def test_the_same_bytes_every_time():
 
 def test_latex_sees_no_command_of_a_word():
     tex = viz.arcs(["a&b", "$%#_{}\\", "--", "\x07"], np.eye(4)[::-1]).tikz()
-    words = tex.split("\\begin{deptext}[column sep=1.2em]\n")[1].splitlines()[0]
+    words = tex.split("\\begin{deptext}")[1].splitlines()[1]
     assert words.split(" \\& ") == [
         "{a\\char38{}b}",
         "{\\$\\%\\#\\_\\{\\}\\textbackslash{}}",
         "{-{}-{}}",
         "{\\textbackslash{}x07} \\\\",
     ]
+
+
+def test_a_file_for_latex_says_what_it_needs():
+    header = viz.arcs(["כלב"], [[0]]).tikz().split("\\noindent")[0]
+    assert all(line.startswith("% ") for line in header.splitlines())
+    for needed in ("tikz-dependency", "LuaLaTeX", "babel", "font"):
+        assert needed in header
+
+
+def test_in_latex_dots_stand_where_a_sentence_goes_on():
+    for words in (["word"] * 30, ["כלב"] * 30):
+        rows = viz.arcs(words, np.zeros((30, 30))).tikz().split("\\begin{deptext}")[1:]
+        cells = [row.splitlines()[1].removesuffix(" \\\\").split(" \\& ") for row in rows]
+        cells = cells if words[0] == "word" else [row[::-1] for row in cells]  # from the right
+        dots = [[cell == "\\dots" for cell in (row[0], row[-1])] for row in cells]
+        assert dots == [[False, True], *[[True, True]] * (len(rows) - 2), [True, False]]
 
 
 def test_tensors_are_numbers():
@@ -360,17 +376,15 @@ def test_other_wrong_input_is_refused():
 
 
 @pytest.mark.long
-def test_latex_takes_it(tmp_path: Path):
+@pytest.mark.parametrize("size", [10, 12])
+def test_latex_takes_it(size, tmp_path: Path):
     words = [*HOSTILE, "^~|", "``--''", "[a]", "naïve"]
-    long = [f"word{at}" for at in range(40)]
-    drawn = [
-        pictures(words)["arcs"],
-        pictures(words)["grid"],
-        viz.arcs(long, np.roll(np.eye(40), 7, 0)),
-    ]
-    body = "\n\n".join(picture.tikz() for picture in drawn)
+    long = ["internationalization", "of", "a", "harbour", ",", "they"] * 10
+    hostile, rows = pictures(words), pictures(long)
+    drawn = [hostile["arcs"], hostile["grid"], hostile["animation"], rows["arcs"]]
+    body = "A paragraph.\n\n".join(picture.tikz() for picture in drawn)
     (tmp_path / "x.tex").write_text(
-        "\\documentclass{article}\n\\usepackage{tikz-dependency}\n"
+        f"\\documentclass[{size}pt]{{article}}\n\\usepackage{{tikz-dependency}}\n"
         f"\\begin{{document}}\n{body}\n\\end{{document}}\n",
         encoding="utf-8",
     )
@@ -381,4 +395,5 @@ def test_latex_takes_it(tmp_path: Path):
         pytest.skip("needs pdflatex")
     assert done.returncode == 0, done.stdout[-2000:]
     assert "LaTeX Warning" not in done.stdout
+    assert "Overfull" not in done.stdout
     assert (tmp_path / "x.pdf").stat().st_size > 10_000

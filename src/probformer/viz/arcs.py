@@ -41,7 +41,7 @@ class Arcs(Picture):
             arcs_tikz.environments(self.words, panel.arcs, panel.title, self.probabilities)
             for panel in self.panels
         ]
-        return "% needs \\usepackage{tikz-dependency}\n" + "\n".join(parts)
+        return arcs_tikz.HEADER + arcs_tikz.BETWEEN.join(parts)
 
     def text(self, width: int = FILE_WIDTH) -> str:
         return "\n".join(

@@ -50,7 +50,7 @@ class Picture:
         return f'<div class="scroll">{self.svg()}</div>'
 
     def tikz(self) -> str:
-        """To be \\input into a document that uses the package tikz-dependency."""
+        """To be \\input into a document; its first lines say what that needs."""
         raise InputError(f"a {self.kind} has no form in TikZ: save it as .svg or .html")
 
     def text(self, width: int = FILE_WIDTH) -> str:
