@@ -83,6 +83,9 @@ def test_words_have_room_for_themselves_and_for_their_arcs(sentence):
         landing = [bow.dependent for bow in row.bows if bow.elsewhere != bow.arc.dependent]
         landing += [x for _, x in row.roots]
         assert len(set(landing)) == len(landing)
+        roots = sorted(x for _, x in row.roots)
+        assert all(after - x >= NARROW.root + NARROW.gap for x, after in pairwise(roots))
+        assert all(NARROW.root / 2 <= x <= row.width - NARROW.root / 2 for x in roots)
 
 
 def test_long_sentences_go_on_in_rows_no_wider_than_allowed():

@@ -1,8 +1,10 @@
 """Pictures: well formed whatever the words are, complete, and the same every time."""
 
+import math
 import re
 import subprocess
 import xml.etree.ElementTree as ET
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from probformer.config import (
     RotarySettings,
 )
 from probformer.errors import InputError
-from probformer.viz.words import cells
+from probformer.viz.words import cells, pixels
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ["<script>alert(1)</script>", "&amp;", "$%#_{}\\", "\x1b[31m", "\u202eevil", "\"'", "]]>"]
@@ -142,6 +144,37 @@ def test_strength_is_opacity_and_width():
     strong, weak = found["a ← b  0.90"], found["b ← c  0.30"]
     assert strong[0] > weak[0]
     assert strong[1] > weak[1]
+
+
+def test_the_probability_of_an_arc_to_another_row_is_not_on_that_words_name():
+    heads = np.roll(np.eye(90), 1, 0) / 2
+    svg = ET.fromstring(viz.arcs(["a"] * 90, heads, probabilities=True).svg())
+    for row in svg.iter(f"{SVG}g"):
+        written = row.findall(f"{SVG}text")
+        names = [e for e in written if e.get("class") == "dim"]
+        for name, share in product(names, [e for e in written if e.get("class") == "dim halo"]):
+            edge, middle = float(name.get("x")), float(share.get("x"))
+            beside = edge - middle if name.get("text-anchor") == "start" else middle - edge
+            assert beside >= pixels("0.50", 10) / 2
+
+
+def test_titles_have_room():
+    titles = ["a title that is longer than the sentence", "b"]
+    heads = np.zeros((2, 1, 1))
+    for draw in (viz.arcs, viz.heat_map):
+        svg = ET.fromstring(draw(["a"], heads, titles=titles).svg())
+        panels = svg.findall(f"./{SVG}g/{SVG}g")
+        places = [float(panel.get("transform").split("(")[1].split()[0]) for panel in panels]
+        assert places[1] - places[0] > pixels(titles[0], 13)
+
+
+def test_the_names_of_columns_are_beside_each_other():
+    """The lines of text at an angle are as far apart as letters are tall."""
+    svg = ET.fromstring(viz.heat_map(["word"] * 80, np.zeros((80, 80))).svg())
+    turned = [e for e in svg.iter(f"{SVG}text") if e.get("transform")]
+    angle = math.radians(abs(float(turned[0].get("transform")[7:].split()[0])))
+    apart = (float(turned[1].get("x")) - float(turned[0].get("x"))) * math.sin(angle)
+    assert apart >= float(turned[0].get("font-size"))
 
 
 def test_a_grid_has_a_panel_for_every_channel():
@@ -305,6 +338,9 @@ def test_the_factor_graph_has_the_variables_of_the_config(settings, shown):
     assert factors.count("tip") + factors.count("root-tip") == pairs
     assert factors.count("dim") == 3
     assert ("G₂" in texts(svg)) == (settings.globals is not None)
+    width = float(ET.fromstring(svg).get("width"))
+    circles = ET.fromstring(svg).iter(f"{SVG}circle")
+    assert all(float(c.get("cx")) + float(c.get("r")) + 12 < width - 12 for c in circles)
     assert ("ROOT" in texts(svg)) == (settings.root is not None)
 
 

@@ -15,6 +15,7 @@ from probformer.viz.words import cells, cut, fitted, kept_in_place, pixels, run_
 
 _SHADES = " ░▒▓█"
 _LONGEST = 16
+_TURN, _ACROSS, _UP = 60, 0.5, 0.87  # names of columns, so that long sentences' are side by side
 _FAINT = 0.005
 
 
@@ -49,10 +50,10 @@ class HeatMap(Picture):
         rows = [cut(shown(word), _LONGEST) for word in self.words]
         columns = [cut(shown(word), _LONGEST) for word in self.columns]
         left = max(pixels(word, font) for word in rows) + 10
-        lean = max(pixels(word, font) for word in columns) * 0.71  # at 45 degrees
-        top = lean + font + 4 + (24 if title else 0)
+        longest = max(pixels(word, font) for word in columns)
+        top = longest * _UP + font + 4 + (24 if title else 0)
         grid_width, grid_height = cell * len(columns), cell * len(rows)
-        total = left + grid_width + lean
+        total = max(left + grid_width + longest * _ACROSS, pixels(title, 13))
         mirrored = run_right_to_left(self.words)
 
         def across(at: float) -> float:
@@ -61,7 +62,7 @@ class HeatMap(Picture):
         body = text(title, 0, 13, 13, class_="dim", text_anchor="start") if title else ""
         for at, word in enumerate(columns):
             x = across(at + 0.5)
-            turn = f"rotate({45 if mirrored else -45} {number(x)} {number(top - 6)})"
+            turn = f"rotate({_TURN if mirrored else -_TURN} {number(x)} {number(top - 6)})"
             anchor = "end" if mirrored else "start"
             body += text(word, x, top - 6, font, text_anchor=anchor, transform=turn)
         for at, word in enumerate(rows):

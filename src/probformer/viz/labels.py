@@ -45,7 +45,9 @@ class LabelTable(Picture):
         names = [cut(shown(word), _LONGEST) for word in self.words]
         word_end = max(map(pixels, names))
         bar, number, owners = word_end + 16, word_end + _BAR + 60, word_end + _BAR + 110
-        body, y, width = "", 0.0, owners
+        owned = [shown(label.owned()) for labels in self.labels for label in labels]
+        width = owners + max(pixels(names, 13) for names in owned)
+        body, y = "", 0.0
         for name, labels in zip(names, self.labels, strict=True):
             body += text(name, word_end, y + 16, text_anchor="end")
             for label in labels:
@@ -55,7 +57,6 @@ class LabelTable(Picture):
                 body += text(share, bar + size + 4, y + 15, 11, class_="dim", text_anchor="start")
                 body += text(f"{label.number}", number + 28, y + 16, 13, text_anchor="end")
                 body += text(label.owned(), owners, y + 16, 13, class_="dim", text_anchor="start")
-                width = max(width, owners + pixels(shown(label.owned()), 13))
                 y += _LINE
             body += tag("path", d=f"M0 {y + 2:g} H{width:.0f}", class_="line", stroke_width=0.5)
             y += 6
