@@ -180,6 +180,7 @@ def test_an_animation_has_a_frame_for_every_iteration():
     assert 'max="5"' in page
     assert page.count('class="frame"') == 5
     assert "<animate" not in page  # the slider moves it
+    assert page.index('type="range"') < page.index("<svg")  # however long the sentence is
 
 
 def test_words_from_right_to_left():

@@ -67,9 +67,9 @@ class Animation(Arcs):
         return arcs_svg.frames(self.words, panels, self.probabilities, moving)
 
 
-_PLAYER = """<div class="scroll">{svg}</div>
-<p><button type="button" id="play">play</button>
+_PLAYER = """<p><button type="button" id="play">play</button>
 <input type="range" id="frame" min="1" max="{last}" value="{last}" aria-label="frame"></p>
+<div class="scroll">{svg}</div>
 <script>
 const frames = document.querySelectorAll("g.frame");
 const slider = document.getElementById("frame"), button = document.getElementById("play");
