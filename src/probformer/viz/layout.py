@@ -70,7 +70,7 @@ def lay_out(words: Sequence[str], arcs: Sequence[Arc], measure: Measure) -> list
     slots = [_slot(word, ports[at], measure) for at, word in enumerate(words)]
     broken = sum(slots) > measure.limit
     margin = measure.margin if broken else 0
-    parts = _break(slots, measure.limit - 2 * margin)
+    parts = _break_evenly(slots, measure.limit - 2 * margin)
     width = max(sum(slots[part.start : part.stop]) for part in parts) + 2 * margin
     rows = [_row(part, arcs, ports, slots, measure.port, margin, width) for part in parts]
     return [_mirrored(row) for row in rows] if run_right_to_left(words) else rows
@@ -101,6 +101,15 @@ def _slot(word: str, ports: Sequence[Arc], measure: Measure) -> float:
         if arc.head is None:  # its sign need not be in the middle
             needed.append(measure.root + measure.port * abs(2 * at - last))
     return max(needed) + measure.gap
+
+
+def _break_evenly(slots: Sequence[float], limit: float) -> list[range]:
+    """As few rows as possible, all about as wide: a last one of a single word looks lost."""
+    fewest = len(_break(slots, limit))
+    even = min(sum(slots) / fewest, limit)
+    while len(_break(slots, even)) > fewest:
+        even = min(1.02 * even, limit)
+    return _break(slots, even)
 
 
 def _break(slots: Sequence[float], limit: float) -> list[range]:
