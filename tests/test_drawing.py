@@ -145,7 +145,7 @@ def test_where_a_picture_cannot_go_is_said_first(tmp_path: Path, out, message):
         ([SENTENCE, "--kind", "labels", "--channel", "1"], "channel does not go with the kind"),
         ([SENTENCE, "--kind", "iterations", "--channel", "all"], "got 'all'"),
         ([SENTENCE, "--out", "x.pdf"], "x.pdf: the suffix must be one of .svg, .html, .tex, .txt"),
-        (["--kind", "factors"], "factor graph: is no text"),
+        (["--kind", "factors"], "a factor graph has no form as text: save it as .svg"),
     ],
 )
 def test_wrong_input_is_one_clear_sentence(folder, arguments, message):

@@ -1,5 +1,6 @@
 """Where words and arcs go: nothing overlaps, nothing is lost."""
 
+import math
 from itertools import combinations, pairwise
 
 import pytest
@@ -83,6 +84,9 @@ def test_words_have_room_for_themselves_and_for_their_arcs(sentence):
         landing = [bow.dependent for bow in row.bows if bow.elsewhere != bow.arc.dependent]
         landing += [x for _, x in row.roots]
         assert len(set(landing)) == len(landing)
+        roots = sorted(x for _, x in row.roots)
+        assert all(after - x >= NARROW.root + NARROW.gap for x, after in pairwise(roots))
+        assert all(NARROW.root / 2 <= x <= row.width - NARROW.root / 2 for x in roots)
 
 
 def test_long_sentences_go_on_in_rows_no_wider_than_allowed():
@@ -93,6 +97,14 @@ def test_long_sentences_go_on_in_rows_no_wider_than_allowed():
     assert all(row.width <= NARROW.limit for row in rows)
     assert rows[0].bows[0].head == rows[0].width - NARROW.margin  # runs off to the right
     assert rows[-1].bows[0].dependent == NARROW.margin
+
+
+@pytest.mark.parametrize("n", range(9, 60))
+def test_rows_are_as_few_and_then_as_narrow_as_possible(n):
+    """A row of 60 has room for seven words of four letters, or for ten where it is the only one."""
+    rows = [len(row.places) for row in lay_out(["word"] * n, [], NARROW)]
+    assert len(rows) == (1 if n <= 10 else math.ceil(n / 7))
+    assert max(rows) == math.ceil(n / len(rows))
 
 
 def test_right_to_left_scripts_are_mirrored():

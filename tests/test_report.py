@@ -55,9 +55,11 @@ def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
     assert "accuracy" in capsys.readouterr().out
 
 
-def test_curves_are_drawn(runs, tmp_path, capsys):
-    print_report([runs / "tagger", runs / "cogs"], False, tmp_path / "new" / "curves.svg", None)
+def test_curves_are_drawn_the_same_every_time(runs, tmp_path, capsys):
+    for name in ("new", "again"):
+        print_report([runs / "tagger", runs / "cogs"], False, tmp_path / name / "curves.svg", None)
     svg = (tmp_path / "new" / "curves.svg").read_text(encoding="utf-8")
+    assert svg == (tmp_path / "again" / "curves.svg").read_text(encoding="utf-8")
     assert svg.lstrip().startswith("<?xml")
     assert svg.count("<path") > 10
     assert "curves.svg" in capsys.readouterr().out

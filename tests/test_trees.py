@@ -177,6 +177,32 @@ def test_long_sentences():
     assert projective_tree(scores).tolist() == chain
 
 
+@pytest.mark.parametrize("decoder", ["argmax", "tree", "projective"])
+@pytest.mark.parametrize("single_root", [True, False])
+def test_scores_as_large_as_floats_can_be(decoder, single_root):
+    chance = np.random.default_rng(0)
+    for _ in range(50):
+        scores = chance.uniform(-1, 1, size=(6, 6))
+        root = chance.uniform(-1, 1, size=6)
+        heads = decode(scores, root, decoder, single_root).tolist()
+        large = 2.0**1023  # a power of two keeps every digit
+        assert decode(scores * large, root * large, decoder, single_root).tolist() == heads
+
+
+@pytest.mark.parametrize("find", [spanning_tree, projective_tree])
+@pytest.mark.parametrize("low", [np.finfo(np.float32).min, np.finfo(np.float64).min])
+def test_a_score_that_is_very_low_forbids_and_leaves_the_others_as_they_are(find, low):
+    chance, compared = np.random.default_rng(0), 0
+    for _ in range(50):
+        scores, root = draw(chance, 5)
+        expected = find(scores, root)
+        if forbidden_and_sum(expected, scores, root)[0] == 0:
+            heads = find(np.maximum(scores, low), np.maximum(root, low))
+            assert heads.tolist() == expected.tolist()
+            compared += np.isneginf(scores).any()
+    assert compared > 3
+
+
 def test_roots_are_those_of_the_data():
     assert ROOT == NO_HEAD
 

@@ -6,6 +6,10 @@ Without `root` any word may be the root of the tree, all with the probability 1/
 A tree with forbidden arcs (−∞) is given only where there is no other, and then one with as few of
 them as possible. The same scores give the same heads: of equally good ones some are taken, always
 the same.
+
+Inside, an arc's worth is a complex number, as NumPy compares and adds those: the real part, which
+counts what is forbidden, comes first, and the imaginary part is the score. A price in the same
+number would drown the scores of all others.
 """
 
 from __future__ import annotations
@@ -17,10 +21,13 @@ from probformer.errors import require, require_one_of
 
 DECODERS = ("argmax", "tree", "projective")
 
+_LARGEST = 900
+"""The exponent of the largest score, by base 2: floats end at 1024."""
+
 ROOT = -1
 """In heads: the word hangs from the root."""
 
-_Floats = NDArray[np.float64]
+_Worth = NDArray[np.complex128]
 _Ints = NDArray[np.int64]
 
 
@@ -54,9 +61,8 @@ def spanning_tree(
 ) -> _Ints:
     """The best tree, by the algorithm of Chu and Liu, and of Edmonds."""
     arcs = _arcs(scores, root)
-    if single_root:  # a second root costs more than any tree can gain by it
-        given = arcs[1:][np.isfinite(arcs[1:])]
-        arcs[:, 0] -= len(arcs) * np.ptp(given) + 1
+    if single_root:
+        arcs[:, 0] -= len(arcs)  # a second root is worse than n forbidden arcs
     return _arborescence(arcs)[1:] - 1
 
 
@@ -67,7 +73,7 @@ def projective_tree(
     return _eisner(_arcs(scores, root), single_root)[1:] - 1
 
 
-def _arcs(scores: ArrayLike, root: ArrayLike | None) -> _Floats:
+def _arcs(scores: ArrayLike, root: ArrayLike | None) -> _Worth:
     """(n+1, n+1) with the root as word 0; −∞ where there can be no arc, and finite elsewhere."""
     words = np.asarray(scores, dtype=float)
     n = len(words) if words.ndim else 0
@@ -75,21 +81,23 @@ def _arcs(scores: ArrayLike, root: ArrayLike | None) -> _Floats:
     require(n > 0, "a sentence must have words, got none")
     top = np.full(n, -np.log(n)) if root is None else np.asarray(root, dtype=float)
     require(top.shape == (n,), f"root must be of shape ({n},), got {top.shape}")
-    arcs = np.full((n + 1, n + 1), -np.inf)
-    arcs[1:, 1:], arcs[1:, 0] = words, top
-    possible = ~np.eye(n + 1, dtype=bool)
-    possible[0] = False
-    given = arcs[possible]
+    given = np.zeros((n + 1, n + 1))
+    given[1:, 1:], given[1:, 0] = words, top
+    np.fill_diagonal(given, 0)
     require(
         not (np.isnan(given) | (given == np.inf)).any(), "scores must be numbers below infinity"
     )
-    finite = given[given > -np.inf]
-    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 0.0)
-    forbidden = low - (n * (high - low) + 1)  # one more costs more than all other arcs can gain
-    return np.where(possible, np.maximum(arcs, forbidden), -np.inf)
+    forbidden = np.isneginf(given)
+    given[forbidden] = 0
+    _, exponent = np.frexp(np.abs(given).max())
+    given = np.ldexp(given, min(0, _LARGEST - exponent))  # or sums of them would be infinite
+    arcs = 1j * given - forbidden
+    arcs[0] = -np.inf
+    np.fill_diagonal(arcs, -np.inf)
+    return arcs
 
 
-def _arborescence(arcs: _Floats) -> _Ints:
+def _arborescence(arcs: _Worth) -> _Ints:
     """Take the best head of each word; make a cycle one word, and begin again."""
     arcs, contracted = arcs.copy(), []
     while (cycle := _find_cycle(heads := arcs.argmax(1))) is not None:
@@ -126,7 +134,7 @@ def _find_cycle(heads: _Ints) -> _Ints | None:
     return None
 
 
-def _eisner(arcs: _Floats, single_root: bool) -> _Ints:
+def _eisner(arcs: _Worth, single_root: bool) -> _Ints:
     """Chart parsing: all spans of a width at once.
 
     A span is complete if its head has all its dependents in it, and open if its ends are head and
@@ -135,8 +143,8 @@ def _eisner(arcs: _Floats, single_root: bool) -> _Ints:
     """
     m = len(arcs)
     # Complete spans with their head on the left (right), by start and by end.
-    left_by_start, left_by_end, right_by_start, right_by_end = np.zeros((4, m, m))
-    open_left, open_right = np.zeros((2, m, m))  # by the end at which the head is
+    left_by_start, left_by_end, right_by_start, right_by_end = np.zeros((4, m, m), complex)
+    open_left, open_right = np.zeros((2, m, m), complex)  # by the end at which the head is
     splits = np.zeros((3, m, m), dtype=np.int64)  # open; complete, head on the left; on the right
     for width in range(1, m):
         start, end = np.arange(m - width), np.arange(width, m)

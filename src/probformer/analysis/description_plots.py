@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +13,7 @@ from probformer.analysis.associations import Floats
 from probformer.analysis.channels import ROOT, Spread
 from probformer.analysis.describing import Description
 from probformer.analysis.labels import Label
+from probformer.training.plots import save_plot
 
 FILES = USAGE, TAGS, DISTANCES = "labels.svg", "tags.svg", "distances.svg"
 _LABELS, _TAGS = 64, 40  # that are legible side by side
@@ -30,9 +30,7 @@ def draw(description: Description, folder: Path) -> dict[str, str]:
             made["Labels and tags"] = TAGS, _tags(description, description.labels)
     made["Channels"] = DISTANCES, _distances(description)
     for name, figure in made.values():
-        # Without a salt of our own, and with a date, no two files would be the same.
-        with matplotlib.rc_context({"svg.hashsalt": "probformer"}):
-            figure.savefig(folder / name, format="svg", metadata={"Date": None})
+        save_plot(figure, folder / name)
     return {table: name for table, (name, _) in made.items()}
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probformer.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Epochs = list[dict[str, Any]]
 
@@ -33,4 +36,13 @@ def plot_curves(runs: Mapping[str, tuple[str, list[Epochs]]], path: Path) -> Non
             by_metric[metric].plot(epochs, [line["dev"][metric] for line in lines], **style)
     figure.legend(*loss.get_legend_handles_labels(), loc="outside lower center", fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, format="svg", metadata={"Date": None})
+    save_plot(figure, path)
+
+
+def save_plot(figure: Figure, path: Path) -> None:
+    """As SVG, the same file for the same numbers."""
+    import matplotlib
+
+    # Without a salt of our own, and with a date, no two files would be the same.
+    with matplotlib.rc_context({"svg.hashsalt": "probformer"}):
+        figure.savefig(path, format="svg", metadata={"Date": None})

@@ -41,7 +41,7 @@ class Arcs(Picture):
             arcs_tikz.environments(self.words, panel.arcs, panel.title, self.probabilities)
             for panel in self.panels
         ]
-        return "% needs \\usepackage{tikz-dependency}\n" + "\n".join(parts)
+        return arcs_tikz.HEADER + arcs_tikz.BETWEEN.join(parts)
 
     def text(self, width: int = FILE_WIDTH) -> str:
         return "\n".join(
@@ -67,9 +67,9 @@ class Animation(Arcs):
         return arcs_svg.frames(self.words, panels, self.probabilities, moving)
 
 
-_PLAYER = """<div class="scroll">{svg}</div>
-<p><button type="button" id="play">play</button>
+_PLAYER = """<p><button type="button" id="play">play</button>
 <input type="range" id="frame" min="1" max="{last}" value="{last}" aria-label="frame"></p>
+<div class="scroll">{svg}</div>
 <script>
 const frames = document.querySelectorAll("g.frame");
 const slider = document.getElementById("frame"), button = document.getElementById("play");

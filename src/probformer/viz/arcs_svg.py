@@ -20,6 +20,8 @@ _FOOT = 12.0
 """Between a word and the lowest arc's legs' ends."""
 _TALLEST = 480.0
 _CURVE = 9.0
+_SHARE = 26.0
+"""The width of a probability."""
 _SECONDS_PER_FRAME = 1.2
 
 _MEASURE = Measure(
@@ -38,7 +40,7 @@ def grid(words: Sequence[str], panels: Sequence[Titled], probabilities: bool) ->
         _stacked(words, lay_out(words, arcs, _MEASURE), arcs, probabilities) for _, arcs in panels
     ]
     titles = [title for title, _ in panels]
-    width = max(block.width for block in blocks)
+    width = max(*(block.width for block in blocks), *(pixels(title, 13) for title in titles))
     columns = max(1, min(_COLUMNS, len(blocks), int(_GRID_WIDTH // (width + _BETWEEN))))
     body, y = "", 0.0
     for start in range(0, len(blocks), columns):
@@ -125,7 +127,7 @@ def _row(
             if bow.elsewhere is not None:
                 marks += _elsewhere(words, bow, height)
             if probabilities:
-                marks += _probability(arc, (bow.head + bow.dependent) / 2, height - 2)
+                marks += _probability(arc, _middle(bow), height - 2)
     for placed, x in row.roots:
         if arc := arcs.get(placed[:2]):
             body += _root(words, arc, x, top, ground)
@@ -163,11 +165,25 @@ def _bow(words: Sequence[str], bow: Bow, y: float, ground: float, step: float) -
     return tag("g", body, opacity=_opacity(arc))
 
 
+def _middle(bow: Bow) -> float:
+    """Where the probability stands: not on the name at the edge of a row."""
+    middle = (bow.head + bow.dependent) / 2
+    if bow.elsewhere is None:
+        return middle
+    edge, inner = _edge_and_inner_end(bow)
+    return max(middle, edge + _SHARE / 2) if edge < inner else min(middle, edge - _SHARE / 2)
+
+
+def _edge_and_inner_end(bow: Bow) -> tuple[float, float]:
+    if bow.elsewhere == bow.arc.head:
+        return bow.head, bow.dependent
+    return bow.dependent, bow.head
+
+
 def _elsewhere(words: Sequence[str], bow: Bow, y: float) -> str:
     """The word in another row that an arc comes from or goes to."""
     assert bow.elsewhere is not None
-    ends = (bow.head, bow.dependent)
-    edge, inner = ends if bow.elsewhere == bow.arc.head else ends[::-1]
+    edge, inner = _edge_and_inner_end(bow)
     outwards = 1 if edge > inner else -1
     anchor = "start" if edge > inner else "end"
     name = cut(shown(words[bow.elsewhere]), 10)

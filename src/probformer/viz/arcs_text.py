@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probformer.viz.layout import Arc, Measure, Row, lay_out
-from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, shown
+from probformer.viz.words import cells, fitted, kept_in_place, shown
 
 _NARROW = 40
-_MARGIN = 9
+_NAME, _SHARE = 8, 4
+"""Of a word in another row, and of a probability beside it."""
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _LIGHT = " ───│┘└┴│┐┌┬│┤├┼"
 _HEAVY = " ━━━┃┛┗┻┃┓┏┳┃┫┣╋"
@@ -19,11 +20,12 @@ _STRONG = 0.5
 def panel(words: Sequence[str], arcs: Sequence[Arc], probabilities: bool, width: int) -> str:
     """Heavy lines are arcs of at least one half."""
     words = [shown(word) for word in words]
-    widest = max(map(cells, words))
-    if width < _NARROW or widest + 2 * _MARGIN > width:
-        return _listed(words, arcs)
-    measure = Measure(cells, gap=2, port=2, root=4, margin=_MARGIN, limit=width)
+    gap = 4 if probabilities else 2  # the shortest arc has room for its probability
+    margin = 1 + _NAME + (_SHARE if probabilities else 0)
+    measure = Measure(cells, gap=gap, port=2, root=4, margin=margin, limit=width)
     rows = lay_out(words, arcs, measure)
+    if width < _NARROW or rows[0].width > width:  # a word may be too wide, or have too many arcs
+        return _listed(words, arcs)
     return "\n".join(_row(words, row, probabilities) for row in rows)
 
 
@@ -31,9 +33,9 @@ def _listed(words: Sequence[str], arcs: Sequence[Arc]) -> str:
     lines = []
     for at, word in enumerate(words):
         mine = sorted((arc for arc in arcs if arc.dependent == at), key=lambda a: -a.probability)
-        names = ["ROOT" if arc.head is None else words[arc.head] for arc in mine]
+        names = ["ROOT" if arc.head is None else kept_in_place(words[arc.head]) for arc in mine]
         heads = [f"{name} {arc.probability:.2f}" for name, arc in zip(names, mine, strict=True)]
-        lines.append(f"{word} <- {', '.join(heads) or '-'}\n")
+        lines.append(f"{kept_in_place(word)} <- {', '.join(heads) or '-'}\n")
     return "".join(lines)
 
 
@@ -50,11 +52,18 @@ class _Canvas:
         if heavy:
             self._heavy[y][x] |= directions
 
+    def free(self, y: int, left: int, right: int, size: int) -> int:
+        """Where to write: as few lines as possible are crossed there, and it is in the middle."""
+        crossed = [bool(cell & (_UP | _DOWN)) for cell in self._lines[y]]
+        middle = (left + right - size + 1) / 2
+        return min(
+            range(left + 1, right - size + 1),
+            key=lambda x: (sum(crossed[x : x + size]), abs(x - middle)),
+        )
+
     def write(self, y: int, x: int, text: str) -> None:
-        if any(map(is_right_to_left, text)):  # or a terminal that turns words turns the line
-            text = LEFT_TO_RIGHT_MARK + text + LEFT_TO_RIGHT_MARK
         waiting, last = "", x
-        for letter in text:
+        for letter in kept_in_place(text):
             size = cells(letter)
             if size == 0 and not waiting and last < x:
                 self._letters[y][last] += letter
@@ -83,7 +92,8 @@ def _box(directions: int, heavy: int) -> str:
 
 
 def _row(words: Sequence[str], row: Row, probabilities: bool) -> str:
-    ground = row.levels + bool(row.roots) + 1 if row.bows or row.roots else 0
+    top = (1 + probabilities) * bool(row.roots)
+    ground = row.levels + top + 1 if row.bows or row.roots else 0
     canvas = _Canvas(ground + 1, int(row.width) + 2)
     for arc, x in row.roots:
         for y in range(ground):
@@ -101,19 +111,32 @@ def _row(words: Sequence[str], row: Row, probabilities: bool) -> str:
     for bow in row.bows:
         y = ground - 1 - bow.level
         left, right = sorted((int(bow.head), int(bow.dependent)))
+        share = _share(bow.arc) if probabilities else ""
         if bow.elsewhere is not None:
-            name = cut(words[bow.elsewhere], 4 if cells(words[bow.elsewhere]) > 8 else 8)
+            name = fitted(words[bow.elsewhere], _NAME)
             edge = bow.head if bow.elsewhere == bow.arc.head else bow.dependent
-            at = right + 1 if int(edge) == right else left - cells(name)
-            canvas.write(y, at, name)
+            room = _SHARE if probabilities else 0
+            if int(edge) == right:
+                canvas.write(y, right + 1, share)
+                canvas.write(y, right + 1 + room, name)
+            else:
+                canvas.write(y, left - len(share), share)
+                canvas.write(y, left - room - cells(name), name)
+        elif probabilities:
+            canvas.write(y, canvas.free(y, left, right, len(share)), share)
         if bow.elsewhere != bow.arc.dependent:
             canvas.write(ground - 1, int(bow.dependent), "▼")
-        if probabilities and right - left > 4:
-            share = f"{bow.arc.probability:.2f}"
-            canvas.write(y, (left + right) // 2 - 1, "1.0" if share == "1.00" else share[1:])
-    for _, x in row.roots:
+    for arc, x in row.roots:
         canvas.write(0, int(x) - 1, "ROOT")
+        if probabilities:
+            canvas.write(1, int(x) - 1, _share(arc))
         canvas.write(ground - 1, int(x), "▼")
     for word, x in row.places.items():
         canvas.write(ground, int(x) - cells(words[word]) // 2, words[word])
     return str(canvas)
+
+
+def _share(arc: Arc) -> str:
+    """In three cells."""
+    written = f"{arc.probability:.2f}"
+    return "1.0" if written == "1.00" else written[1:]

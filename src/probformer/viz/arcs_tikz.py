@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from probformer.viz.layout import Arc, Measure, Row, lay_out
-from probformer.viz.words import pixels, shown
+from probformer.viz.words import cut, pixels, run_right_to_left, shown
 
-_MEASURE = Measure(  # the limit is what fits on a line of LaTeX's own article in letters of 10 pt
-    width=lambda word: pixels(shown(word)), gap=18, port=0, root=34, margin=32, limit=510
+HEADER = """\
+% needs \\usepackage{tikz-dependency}; letters other than Latin ones need LuaLaTeX too, with
+% \\usepackage[bidi=basic]{babel} and \\babelfont{rm}{a font that has them}
+"""
+BETWEEN = "\\par\\medskip\n"
+_SEPARATION = 12.0
+_MEASURE = Measure(  # in points, for letters of 10 pt; LaTeX's article has room in all its sizes
+    width=lambda word: pixels(shown(word), 10),
+    gap=_SEPARATION + 4.3,  # cells have half an ex around their words
+    port=0,
+    root=22,
+    margin=34,  # the dots, and what of a label is beyond them
+    limit=325,
 )
 _ESCAPES = {
     "\\": "\\textbackslash{}",
@@ -32,36 +44,47 @@ def latex(text: str) -> str:
 
 def environments(words: Sequence[str], arcs: Sequence[Arc], title: str, probabilities: bool) -> str:
     """One for each row; an arc to another row ends in dots at the edge, named after its word."""
-    rows = lay_out(words, arcs, _MEASURE)
-    parts = [_environment(words, row, len(rows) > 1, probabilities) for row in rows]
-    return (f"\\par\\noindent {latex(title)}\\par\n" if title else "") + "\n\n".join(parts)
+    measure = replace(_MEASURE, root=36) if probabilities else _MEASURE
+    rows = lay_out(words, arcs, measure)
+    parts = [_environment(words, row, measure.root, probabilities) for row in rows]
+    return (f"\\noindent {latex(title)}\\par\n" if title else "") + BETWEEN.join(parts)
 
 
-def _environment(words: Sequence[str], row: Row, broken: bool, probabilities: bool) -> str:
+def _environment(words: Sequence[str], row: Row, root: float, probabilities: bool) -> str:
     order = sorted(row.places, key=row.places.__getitem__)
-    dots = ["\\dots"] if broken else []
-    cells = [*dots, *(f"{{{latex(words[word])}}}" for word in order), *dots]
+    rooted = {arc.dependent for arc, _ in row.roots}
+    cells = [
+        f"|[minimum width={root:g}pt]| " * (word in rooted) + f"{{{latex(words[word])}}}"
+        for word in order
+    ]
+    more = [0 not in row.places, len(words) - 1 not in row.places]  # before, after
+    on_left, on_right = more[::-1] if run_right_to_left(words) else more
+    cells = ["\\dots"] * on_left + cells + ["\\dots"] * on_right
 
     def column(word: int, x: float) -> int:
         if word in row.places:
-            return 1 + broken + order.index(word)
+            return 1 + on_left + order.index(word)
         return 1 if x < row.width / 2 else len(cells)
 
     lines = [
-        "\\begin{dependency}",
-        "\\begin{deptext}[column sep=1.2em]",
+        "\\noindent",
+        "\\begin{dependency}[label style={draw=none, inner sep=.3ex}]",
+        f"\\begin{{deptext}}[column sep={_SEPARATION:g}pt]",
         " \\& ".join(cells) + " \\\\",
         "\\end{deptext}",
     ]
-    for arc, level, head, dependent, elsewhere in row.bows:
+    for arc, x in row.roots:
+        style = _style(arc, row.levels + 2, hidden=False)  # measured from the middle of the word
+        mark = f"ROOT {arc.probability:.2f}" if probabilities else "ROOT"
+        lines.append(f"\\deproot[{style}]{{{column(arc.dependent, x)}}}{{{mark}}}")
+    # From the top: what comes later covers the legs that it crosses.
+    bows = sorted(row.bows, key=lambda bow: -bow.level)
+    for arc, level, head, dependent, elsewhere in bows:
         assert arc.head is not None
-        marks = [] if elsewhere is None else [latex(words[elsewhere])]
+        marks = [] if elsewhere is None else [latex(cut(shown(words[elsewhere]), 10))]
         marks += [f"{arc.probability:.2f}"] if probabilities else []
         ends = f"{{{column(arc.head, head)}}}{{{column(arc.dependent, dependent)}}}"
         lines.append(f"\\depedge[{_style(arc, level, not marks)}]{ends}{{{' '.join(marks)}}}")
-    for arc, x in row.roots:
-        style = _style(arc, row.levels + 1, hidden=False)
-        lines.append(f"\\deproot[{style}]{{{column(arc.dependent, x)}}}{{ROOT}}")
     return "\n".join([*lines, "\\end{dependency}"]) + "\n"
 
 

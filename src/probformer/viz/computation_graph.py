@@ -27,8 +27,10 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class ComputationGraph(Picture):
+    kind = "computation graph"
+
     settings: EncoderSettings
-    title: str = "computation graph"
+    title: str = kind
 
     def svg(self) -> str:
         return document(_drawn(self.settings), self.title)

@@ -25,8 +25,10 @@ _WORDS_SHOWN = 3
 
 @dataclass(frozen=True)
 class FactorGraph(Picture):
+    kind = "factor graph"
+
     settings: EncoderSettings
-    title: str = "factor graph"
+    title: str = kind
 
     def svg(self) -> str:
         return document(_drawn(self.settings), self.title)
@@ -104,7 +106,8 @@ def _drawn(settings: EncoderSettings) -> Block:
         text(line, 0, _WORDS + 40 + 20 * at, 13, class_=kind, text_anchor="start")
         for at, (line, kind) in enumerate(captions)
     )
-    width = max(xs[-1] + 110, *(pixels(line, 13) for line, _ in captions))
+    beside = 124 if settings.globals else 52  # of the last word's factors and variables
+    width = max(xs[-1] + beside, *(pixels(line, 13) for line, _ in captions))
     return Block(width, _WORDS + 30 + 20 * len(captions), lines + nodes + caption)
 
 

@@ -11,15 +11,18 @@ import numpy as np
 from probformer.viz.numbers import Floats, distributions, titles_of
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, moved, number, tag, text
-from probformer.viz.words import cells, cut, pixels, run_right_to_left, shown
+from probformer.viz.words import cells, cut, fitted, kept_in_place, pixels, run_right_to_left, shown
 
 _SHADES = " ░▒▓█"
 _LONGEST = 16
+_TURN, _ACROSS, _UP = 60, 0.5, 0.87  # names of columns, so that long sentences' are side by side
 _FAINT = 0.005
 
 
 @dataclass(frozen=True, eq=False)
 class HeatMap(Picture):
+    kind = "heat map"
+
     words: tuple[str, ...]
     columns: tuple[str, ...]
     panels: tuple[tuple[str, Floats], ...]
@@ -47,10 +50,10 @@ class HeatMap(Picture):
         rows = [cut(shown(word), _LONGEST) for word in self.words]
         columns = [cut(shown(word), _LONGEST) for word in self.columns]
         left = max(pixels(word, font) for word in rows) + 10
-        lean = max(pixels(word, font) for word in columns) * 0.71  # at 45 degrees
-        top = lean + font + 4 + (24 if title else 0)
+        longest = max(pixels(word, font) for word in columns)
+        top = longest * _UP + font + 4 + (24 if title else 0)
         grid_width, grid_height = cell * len(columns), cell * len(rows)
-        total = left + grid_width + lean
+        total = max(left + grid_width + longest * _ACROSS, pixels(title, 13))
         mirrored = run_right_to_left(self.words)
 
         def across(at: float) -> float:
@@ -59,7 +62,7 @@ class HeatMap(Picture):
         body = text(title, 0, 13, 13, class_="dim", text_anchor="start") if title else ""
         for at, word in enumerate(columns):
             x = across(at + 0.5)
-            turn = f"rotate({45 if mirrored else -45} {number(x)} {number(top - 6)})"
+            turn = f"rotate({_TURN if mirrored else -_TURN} {number(x)} {number(top - 6)})"
             anchor = "end" if mirrored else "start"
             body += text(word, x, top - 6, font, text_anchor=anchor, transform=turn)
         for at, word in enumerate(rows):
@@ -83,18 +86,30 @@ class HeatMap(Picture):
         return drawn
 
     def text(self, width: int = FILE_WIDTH) -> str:
-        """Shades from nothing to full, two cells a head; heads are numbered as the rows are."""
-        names = [cut(shown(word), _LONGEST) for word in self.words]
+        """Shades from nothing to full, two cells a head; heads are numbered as the rows are.
+
+        Where there are too many heads, they go on further down, beside the words that have some of
+        these heads or are among them.
+        """
+        names = [fitted(shown(word), min(_LONGEST, max(width // 4, 4))) for word in self.words]
         margin = max(map(cells, names))
-        rooted = len(self.columns) - len(self.words)
+        starts = [
+            f"{at:>3} {kept_in_place(name)}{' ' * (margin - cells(name))} "
+            for at, name in enumerate(names, 1)
+        ]
+        rooted = len(self.columns) - len(names)
         numbers = ["R "] * rooted + [f"{at % 100:<2}" for at in range(1, len(names) + 1)]
+        most = max((width - margin - 5) // 2, 1)
         lines = []
         for title, matrix in self.panels:
             lines += [title] if title else []
-            lines.append(" " * (margin + 5) + "".join(numbers).rstrip())
-            for at, name in enumerate(names):
-                shades = "".join(2 * _shade(value) for value in matrix[at]).rstrip()
-                lines.append(f"{at + 1:>3} {name}{' ' * (margin - cells(name))} {shades}".rstrip())
+            for first in range(0, len(numbers), most):
+                part = range(first, min(first + most, len(numbers)))
+                lines.append(" " * (margin + 5) + "".join(numbers[at] for at in part).rstrip())
+                for at, start in enumerate(starts):
+                    shades = "".join(2 * _shade(matrix[at, head]) for head in part).rstrip()
+                    if shades or at + rooted in part:
+                        lines.append((start + shades).rstrip())
         return "\n".join(lines) + "\n"
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from probformer.errors import InputError, require, require_whole
-from probformer.viz.numbers import as_array
+from probformer.errors import InputError, require_whole
+from probformer.viz.numbers import as_array, check_probabilities, check_words
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import Block, document, escaped, tag, text
-from probformer.viz.words import LEFT_TO_RIGHT_MARK, cells, cut, is_right_to_left, pixels, shown
+from probformer.viz.words import cells, cut, fitted, kept_in_place, pixels, shown
 
 STRONGEST = 3
 
@@ -33,20 +33,21 @@ class Label:
 
 @dataclass(frozen=True)
 class LabelTable(Picture):
+    kind = "table of labels"
+
     words: tuple[str, ...]
     labels: tuple[tuple[Label, ...], ...]
     """For each word, the strongest first."""
     title: str
 
-    def _names(self) -> list[str]:
-        return [cut(shown(word), _LONGEST) for word in self.words]
-
     def svg(self) -> str:
         """A line for each label: word, bar, label, owners."""
-        names = self._names()
+        names = [cut(shown(word), _LONGEST) for word in self.words]
         word_end = max(map(pixels, names))
         bar, number, owners = word_end + 16, word_end + _BAR + 60, word_end + _BAR + 110
-        body, y, width = "", 0.0, owners
+        owned = [shown(label.owned()) for labels in self.labels for label in labels]
+        width = owners + max(pixels(names, 13) for names in owned)
+        body, y = "", 0.0
         for name, labels in zip(names, self.labels, strict=True):
             body += text(name, word_end, y + 16, text_anchor="end")
             for label in labels:
@@ -56,7 +57,6 @@ class LabelTable(Picture):
                 body += text(share, bar + size + 4, y + 15, 11, class_="dim", text_anchor="start")
                 body += text(f"{label.number}", number + 28, y + 16, 13, text_anchor="end")
                 body += text(label.owned(), owners, y + 16, 13, class_="dim", text_anchor="start")
-                width = max(width, owners + pixels(shown(label.owned()), 13))
                 y += _LINE
             body += tag("path", d=f"M0 {y + 2:g} H{width:.0f}", class_="line", stroke_width=0.5)
             y += 6
@@ -85,25 +85,17 @@ class LabelTable(Picture):
         )
 
     def text(self, width: int = FILE_WIDTH) -> str:
-        names = self._names()
+        names = [fitted(shown(word), min(_LONGEST, max(width // 4, 4))) for word in self.words]
         margin = max(map(cells, names))
         lines = []
         for name, labels in zip(names, self.labels, strict=True):
             for at, label in enumerate(labels):
-                word = name if at == 0 else ""
-                if is_right_to_left(word):
-                    word += LEFT_TO_RIGHT_MARK
+                word = kept_in_place(name) if at == 0 else ""
                 start = f"{word}{' ' * (margin - cells(word))}  {label.number:>4}"
                 start += f"  {label.probability:.2f}  "
-                room = max(width - cells(start), 10)
-                lines.append((start + _fitted(shown(label.owned()), room)).rstrip())
+                room = max(width - cells(start), 1)
+                lines.append((start + fitted(shown(label.owned()), room)).rstrip())
         return "\n".join(lines) + "\n"
-
-
-def _fitted(text: str, room: int) -> str:
-    while cells(text) > room:
-        text = cut(text, len(text) - 1)
-    return text
 
 
 def label_table(
@@ -114,11 +106,12 @@ def label_table(
     strongest: int = STRONGEST,
 ) -> LabelTable:
     """Marginals (n, d): the distribution over the labels of each word."""
-    require(len(words) > 0, "a sentence must have words, got none")
+    check_words(words)
     require_whole("strongest", strongest)
-    values = as_array(marginals)
-    if values.ndim != 2 or len(values) != len(words):
+    values = as_array("marginals", marginals)
+    if values.ndim != 2 or len(values) != len(words) or not values.size:
         raise InputError(f"marginals must have the shape ({len(words)}, d), got {values.shape}")
+    check_probabilities("marginals", values)
     owned = {} if owners is None else owners
     order = np.argsort(-values, axis=1, kind="stable")[:, :strongest]
     table = tuple(

@@ -29,7 +29,7 @@ class Measure:
     port: float
     """Between the ends of arcs at a word."""
     root: float
-    """The least width of a word that ROOT heads: its sign stands above it."""
+    """The room for the sign of ROOT, above the word that it heads."""
     margin: float
     """At both edges of a row, where there are several."""
     limit: float
@@ -67,18 +67,10 @@ def lay_out(words: Sequence[str], arcs: Sequence[Arc], measure: Measure) -> list
     """All rows have the same width."""
     arcs = sorted(arcs, key=_by_length)
     ports = [_ports_of(word, arcs) for word in range(len(words))]
-    slots = [
-        max(
-            measure.width(word),
-            measure.port * (len(ports[at]) - 1),
-            measure.root if any(arc.head is None for arc in ports[at]) else 0,
-        )
-        + measure.gap
-        for at, word in enumerate(words)
-    ]
+    slots = [_slot(word, ports[at], measure) for at, word in enumerate(words)]
     broken = sum(slots) > measure.limit
     margin = measure.margin if broken else 0
-    parts = _break(slots, measure.limit - 2 * margin)
+    parts = _break_evenly(slots, measure.limit - 2 * margin)
     width = max(sum(slots[part.start : part.stop]) for part in parts) + 2 * margin
     rows = [_row(part, arcs, ports, slots, measure.port, margin, width) for part in parts]
     return [_mirrored(row) for row in rows] if run_right_to_left(words) else rows
@@ -99,6 +91,25 @@ def _ports_of(word: int, arcs: Sequence[Arc]) -> list[Arc]:
     left = [arc for other, arc in others if other is not None and other < word]
     right = [arc for other, arc in others if other is not None and other > word]
     return left + [arc for other, arc in others if other is None] + right[::-1]
+
+
+def _slot(word: str, ports: Sequence[Arc], measure: Measure) -> float:
+    """The width of a word with its arcs, and of the gap beside it."""
+    last = len(ports) - 1
+    needed = [measure.width(word), measure.port * last]
+    for at, arc in enumerate(ports):
+        if arc.head is None:  # its sign need not be in the middle
+            needed.append(measure.root + measure.port * abs(2 * at - last))
+    return max(needed) + measure.gap
+
+
+def _break_evenly(slots: Sequence[float], limit: float) -> list[range]:
+    """As few rows as possible, all about as wide: a last one of a single word looks lost."""
+    fewest = len(_break(slots, limit))
+    even = min(sum(slots) / fewest, limit)
+    while len(_break(slots, even)) > fewest:
+        even = min(1.02 * even, limit)
+    return _break(slots, even)
 
 
 def _break(slots: Sequence[float], limit: float) -> list[range]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import ClassVar
 
 from probformer.errors import InputError
 from probformer.viz.svg import escaped
@@ -36,6 +37,7 @@ class Picture:
     """Call `svg`, `html`, `tikz` or `text`, or `save` by the suffix of a file."""
 
     title: str
+    kind: ClassVar[str] = "picture"
 
     def svg(self) -> str:
         raise NotImplementedError
@@ -48,12 +50,12 @@ class Picture:
         return f'<div class="scroll">{self.svg()}</div>'
 
     def tikz(self) -> str:
-        """To be \\input into a document that uses the package tikz-dependency."""
-        raise InputError(f"{self.title}: TikZ is for arcs; this can be saved as .svg or .html")
+        """To be \\input into a document; its first lines say what that needs."""
+        raise InputError(f"a {self.kind} has no form in TikZ: save it as .svg or .html")
 
     def text(self, width: int = FILE_WIDTH) -> str:
         """For a terminal of so many columns."""
-        raise InputError(f"{self.title}: is no text; this can be saved as .svg or .html")
+        raise InputError(f"a {self.kind} has no form as text: save it as .svg or .html")
 
     def save(self, path: str | Path) -> None:
         path = Path(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-LEFT_TO_RIGHT_MARK = "\u200e"
+_LEFT_TO_RIGHT_MARK = "\u200e"
 _JOINERS = "\u200c\u200d"  # letters of Persian, of India and of emoji are joined by them
 _NARROW = set("fijlrtI.,:;!'`|()[]{}/\\ ")
 _BROAD = set("mwMW@%&—…")
@@ -32,6 +32,19 @@ def cut(word: str, length: int) -> str:
 def cells(text: str) -> int:
     """The width in a terminal."""
     return sum(_cells(character) for character in text)
+
+
+def fitted(text: str, room: int) -> str:
+    """Cut to so many cells of a terminal."""
+    while cells(text) > room:
+        text = cut(text, len(text) - 1)
+    return text
+
+
+def kept_in_place(text: str) -> str:
+    """So that a terminal which turns words around does not turn the line around."""
+    turned = any(map(is_right_to_left, text))
+    return f"{_LEFT_TO_RIGHT_MARK}{text}{_LEFT_TO_RIGHT_MARK}" if turned else text
 
 
 def _cells(character: str) -> int:
