@@ -189,7 +189,7 @@ def test_heads_can_still_be_seen():
 
 
 @pytest.mark.gpu  # Triton's interpreter cannot multiply bfloat16
-@pytest.mark.parametrize("lengths", [(9, 5, 1), (short.LONGEST + 26, 40, 1)])
+@pytest.mark.parametrize("lengths", [(9, 5, 1), (50, 33, 1), (short.LONGEST + 26, 40, 1)])
 @pytest.mark.parametrize("extras", ["plain", "root"])
 @pytest.mark.parametrize("words", QUICK)
 def test_half_precision_is_no_worse_than_the_plain_path(words, extras, lengths):

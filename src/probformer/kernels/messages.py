@@ -51,7 +51,7 @@ class _WordMessages(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         q = q.to(u.dtype)
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
-        found = _kernels(problem).forward(problem, vectors)
+        found = _kernels(problem, u.dtype).forward(problem, vectors)
         ctx.save_for_backward(q, u, v, scale, rest, found.normaliser)
         ctx.problem = problem
         return _collect(found.to_dependents, u, found.to_heads, v), found.normaliser
@@ -66,7 +66,9 @@ class _WordMessages(torch.autograd.Function):
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
         by_normaliser = d_normaliser.contiguous()
         by_contexts = Contexts(_project(d_message, u), _project(d_message, v), by_normaliser)
-        found = _kernels(ctx.problem).backward(ctx.problem, vectors, normaliser, by_contexts)
+        found = _kernels(ctx.problem, u.dtype).backward(
+            ctx.problem, vectors, normaliser, by_contexts
+        )
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
         dq = _collect(found.dependents[0], u, found.heads[0], v)
         du = _weight_gradient(found.dependents, both, u)
@@ -74,8 +76,10 @@ class _WordMessages(torch.autograd.Function):
         return dq, du, dv, found.scale, found.rest, None
 
 
-def _kernels(problem: Problem) -> ModuleType:
-    return short if problem.layout.longest <= short.LONGEST else tiled
+def _kernels(problem: Problem, dtype: torch.dtype) -> ModuleType:
+    """Those that are faster: large blocks have no room for float32."""
+    longest = short.LONGEST * 2 // dtype.itemsize
+    return short if problem.layout.longest <= longest else tiled
 
 
 def _project(q: Tensor, weight: Tensor | None) -> Tensor:

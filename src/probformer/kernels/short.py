@@ -22,7 +22,7 @@ from probformer.kernels.launching import (
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 
 LONGEST = 64
-"""Rows of a sentence that a program can hold."""
+"""Rows of a sentence that a program can hold in half precision."""
 
 
 def forward(problem: Problem, vectors: Vectors) -> Contexts:
@@ -87,20 +87,19 @@ def _constants(
 
     Warps and columns in a tile are those that are best for small blocks in half precision.
     """
-    small = n <= 32 and vectors.dependents.dtype != torch.float32
+    half = vectors.dependents.dtype != torch.float32
     stages = 4 if vectors.dependents.shape[1] > 1 else 2 if vectors.scale is None else 1
+    if not half:
+        warps, columns, stages = 8, 64, 1
+    elif n > 32:
+        warps, columns, stages = 4, 64, min(stages, _stages_of_large_blocks(vectors.dependents))
     constants = constants_of(problem, vectors)
     if problem.angles is None:
-        constants["WIDTH"] = width_of(vectors.dependents.shape[-1], columns if small else 64)
-    if not small:
-        warps, stages = 4, min(stages, _stages_of_large_blocks(vectors.dependents))
+        constants["WIDTH"] = width_of(vectors.dependents.shape[-1], columns)
     return {"num_warps": warps, "num_stages": stages, **constants}
 
 
 def _stages_of_large_blocks(x: Tensor) -> int:
-    """Few GPUs have shared memory for more than one."""
-    if x.dtype == torch.float32 or x.device.type != "cuda":
-        return 1
-    return (
-        3 if torch.cuda.get_device_properties(x.device).shared_memory_per_block_optin > 2**17 else 1
-    )
+    """Not every GPU has the shared memory for more than one."""
+    properties = torch.cuda.get_device_properties(x.device)
+    return 3 if properties.shared_memory_per_block_optin > 2**17 else 1

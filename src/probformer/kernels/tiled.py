@@ -185,12 +185,10 @@ def _constants(problem: Problem, vectors: Vectors, sizes: dict[str, int]) -> dic
     r = vectors.heads.shape[-1]
     return {
         **sizes,
-        **{name: common[name] for name in ("GAMMA", "K", "SCALED")},
+        **{name: common[name] for name in ("GAMMA", "K", "SCALED", "PRECISION")},
         "RADIUS": problem.gamma or 0,
         "WIDTH": width_of(r),
         "WIDE": _tiles(r) > 1,
-        # Without tensor cores, products of this size need more registers than there are.
-        "PRECISION": "tf32x3" if common["PRECISION"] == "ieee" else "tf32",
     }
 
 
