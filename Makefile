@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all lint bench performance check-data
+.PHONY: install train test test-all test-gpu lint bench performance check-data
 
 install: .venv/installed
 
@@ -19,6 +19,11 @@ test: install
 
 test-all: test
 	$(BIN)/python -m pytest -m long
+
+GPU_TESTS := $(addprefix tests/test_,kernels.py kernels_tiled.py captured.py gpu.py packing.py)
+
+test-gpu: install
+	$(BIN)/python -m pytest $(GPU_TESTS) -m "gpu or long or not long"
 
 lint: install
 	$(BIN)/ruff check .

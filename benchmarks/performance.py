@@ -18,6 +18,7 @@ import torch
 
 from candidates import PRODUCTS, Mode, Shape, Sizes, step_of
 from performance_page import write_page
+from probformer.errors import is_out_of_memory
 from step import machine, peak_memory, take_turns
 
 REFERENCE = "Transformer"
@@ -194,7 +195,9 @@ def measured(
         try:
             steps[name, mode] = step_of(name, shape, training, mode)
             steps[name, mode]()
-        except (RuntimeError, torch.OutOfMemoryError) as error:  # too large for this device
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
             steps.pop((name, mode), None)
             print(f"left out: {name}, {mode}, {shape.batch} × {shape.length}: {error}"[:120])
     named = {f"{name}|{mode}": step for (name, mode), step in steps.items()}

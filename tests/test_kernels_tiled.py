@@ -1,7 +1,11 @@
 """Kernels that work in tiles give what dense equations give, and draw what others draw."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+
+from probformer.errors import InputError
 
 pytest.importorskip("triton", reason="needs Triton")
 from probformer.kernels import launching, short, tiled
@@ -160,6 +164,14 @@ def test_buckets_of_any_width(gamma):
 def test_wide_vectors_come_in_several_tiles(words, monkeypatch):
     monkeypatch.setattr(launching, "_WIDEST", 16)
     assert_equals_dense(*build(words, [18], gamma=1, rank=20))
+
+
+def test_sentences_beyond_what_kernels_can_count_are_refused():
+    problem, arguments = build("uv", [3])
+    longest = 2**31 // (problem.buckets * CHANNELS * RANK)
+    problem = replace(problem, layout=replace(problem.layout, longest=longest))
+    with pytest.raises(InputError, match="words is too long for kernels"):
+        word_messages(*arguments, problem)
 
 
 def test_tiles_draw_what_short_sentences_draw():

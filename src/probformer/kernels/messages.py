@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from probformer.errors import InputError
 from probformer.kernels import short, tiled
 from probformer.kernels.problem import Contexts, Problem, Vectors
 
@@ -33,6 +34,9 @@ def word_messages(
     in the precision of U. The denominator has a gradient where there is a rest, which alone has a
     use for it.
     """
+    most = 2**31 // (problem.buckets * problem.channels * dependents.shape[2])
+    if problem.layout.longest >= most:  # kernels count in 32 bits from a sentence's start
+        raise InputError(f"a sentence of {problem.layout.longest:,} words is too long for kernels")
     q, dependents = q.contiguous(), dependents.contiguous()  # kernels walk through memory
     heads, scale, rest = (x if x is None else x.contiguous() for x in (heads, scale, rest))
     return _WordMessages.apply(q, dependents, heads, scale, rest, problem)

@@ -34,7 +34,7 @@ def evaluate(
         for name, value in task.count(model, read, batch).items():
             own[name].append(value)
     total: defaultdict[str, float] = defaultdict(float)
-    # Only now does anybody wait for the device.
+    # Counts stay on the device until all batches are done.
     sums = {name: sum(map(float, values)) for name, values in own.items()}
     for counts in gather_object([sums]):
         for name, value in counts.items():
