@@ -30,7 +30,6 @@ _OPTIONS = {
     "factors": set[str](),
     "computation": set[str](),
 }
-_SUFFIXES = (".svg", ".html", ".tex", ".txt")
 _OWNERS = 6
 
 
@@ -73,8 +72,7 @@ def draw(
 
 def check_target(out: Path) -> None:
     """Before anything is loaded."""
-    known = ", ".join(_SUFFIXES)
-    require(out.suffix.lower() in _SUFFIXES, f"{out}: the suffix must be one of {known}")
+    viz.check_suffix(out)
     require_writable(out)
 
 

@@ -5,7 +5,7 @@ from probformer.viz.computation_graph import computation_graph
 from probformer.viz.factor_graph import factor_graph
 from probformer.viz.heat import HeatMap, heat_map
 from probformer.viz.labels import STRONGEST, LabelTable, label_table
-from probformer.viz.picture import Picture
+from probformer.viz.picture import Picture, check_suffix
 
 __all__ = [
     "STRONGEST",
@@ -17,6 +17,7 @@ __all__ = [
     "Picture",
     "animation",
     "arcs",
+    "check_suffix",
     "computation_graph",
     "factor_graph",
     "heat_map",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from probformer.errors import InputError
+from probformer.errors import InputError, require
 from probformer.viz.svg import escaped
 
 FILE_WIDTH = 100
 """Columns of a text file."""
+
+SUFFIXES = {".svg": "svg", ".html": "html", ".tex": "tikz", ".txt": "text"}
+"""Of files, and which form of a picture they hold."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -31,6 +34,11 @@ body {{ margin: 1.5rem; background: Canvas; color: CanvasText;
 </body>
 </html>
 """
+
+
+def check_suffix(path: Path) -> None:
+    known = ", ".join(SUFFIXES)
+    require(path.suffix.lower() in SUFFIXES, f"{path}: the suffix must be one of {known}")
 
 
 class Picture:
@@ -59,10 +67,8 @@ class Picture:
 
     def save(self, path: str | Path) -> None:
         path = Path(path)
-        forms = {".svg": self.svg, ".html": self.html, ".tex": self.tikz, ".txt": self.text}
-        if path.suffix.lower() not in forms:
-            raise InputError(f"{path}: the suffix must be one of {', '.join(forms)}")
-        content = forms[path.suffix.lower()]()
+        check_suffix(path)
+        content = getattr(self, SUFFIXES[path.suffix.lower()])()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8", newline="\n")
 
