@@ -29,7 +29,6 @@ from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.sentence import NO_HEAD
 from probformer.encoder import Encoder
 from probformer.errors import InputError
-from probformer.fused import kernels_run_on
 from probformer.tasks.batch import Batch, Plan
 from probformer.tasks.task import gold_head_loss
 from probformer.training.captured import CapturedGradients, Gradients
@@ -111,7 +110,7 @@ class Training:
         longest = None if is_pt or encoder.positions != "learned" else encoder.longest
         return Plan(
             chunk=self.training.chunk,
-            packed=packed and kernels_run_on(self.accelerator.device),
+            packed=self.on_gpu and packed,
             rounded=self.on_gpu,
             longest=longest,
             lowest_head=None if heads is None else NO_HEAD if rooted else 0,
