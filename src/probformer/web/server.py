@@ -1,0 +1,65 @@
+"""`probformer explore`: the explorer on a port of this machine."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvicorn
+
+from probformer.errors import InputError
+from probformer.web.app import build_app
+from probformer.web.service import Explorer
+
+_PORTS_TRIED = 20
+
+
+def serve(folders: Sequence[Path], data: Path, host: str, port: int, browser: bool) -> None:
+    """Until it is stopped."""
+    app = build_app(Explorer(folders, data), host)
+    listening = _listen(host, port)
+    address = _address(host, listening.getsockname()[1])
+    print(f"the explorer is at {address} until Ctrl-C", flush=True)
+    if browser:  # some browsers return only when they are closed
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """On that port or, if others have it, on one of the next."""
+    try:
+        family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise InputError(
+            f"host must be an address of this machine, got {host!r}: {error}"
+        ) from None
+    for number in range(port, port + _PORTS_TRIED):
+        listening = socket.socket(family)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, number))
+            listening.listen()
+        except OSError as error:
+            listening.close()
+            if error.errno != errno.EADDRINUSE:
+                reason = error.strerror or str(error)
+                raise InputError(f"cannot listen on {host}, port {number}: {reason}") from None
+        else:
+            return listening
+    raise InputError(f"ports {port} to {port + _PORTS_TRIED - 1} are all taken: --port another one")
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
