@@ -59,20 +59,23 @@ export interface Result {
 
 export interface ChannelMeaning {
   number: number;
-  distance?: number;
-  before?: number;
-  entropy?: number;
-  links?: [string, string, number][];
+  distance: number;
+  /** The share of heads that come before their words. */
+  before: number;
+  /** What it links more than chance would: dependent, head, how much more. */
+  links: [string, string, number][];
 }
 
 export interface LabelMeaning {
   label: number;
-  strongest?: number;
-  bits?: number;
-  tags?: [string, number][];
+  /** The share of words for which it is the strongest. */
+  strongest: number;
+  /** The gold tags of those words, with their shares. */
+  tags: [string, number][];
 }
 
 export interface Meanings {
+  /** What it was measured on. */
   text: string;
   labels: LabelMeaning[] | null;
   channels: ChannelMeaning[];

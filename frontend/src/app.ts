@@ -10,6 +10,8 @@ import { themeSwitch } from "./theme";
 import { split } from "./words";
 
 const TYPING = 250;
+const ADDRESS = 150;
+const LONGEST_LINK = 60_000;
 const NONE = "";
 
 export class App {
@@ -23,12 +25,13 @@ export class App {
   private readonly thresholdValue = element("output");
   private readonly holder = element("div", { class: "panels" });
   private panels: Panel[] = [];
+  private addressTimer = 0;
   private state!: State;
 
   constructor(private readonly runs: Run[]) {
     const onsentence = () => this.set(withText(this.state, this.sentence.value), "sentence", TYPING);
     const plain = { spellcheck: "false", autocomplete: "off", autocapitalize: "off" };
-    const attributes = { rows: 1, dir: "auto", ...plain, oninput: onsentence };
+    const attributes = { rows: 2, dir: "auto", ...plain, oninput: onsentence };
     this.sentence = element("textarea", { ...attributes, "aria-describedby": "sentence-errors" });
     const range = { type: "range", min: 0.05, max: 0.95, step: 0.05 };
     this.threshold = element("input", {
@@ -59,7 +62,14 @@ export class App {
       if (!words) this.panels[at]?.stop();
       else this.panels[at]?.update(state, own, cause, milliseconds);
     });
-    history.replaceState(null, "", `#${toFragment(state)}`);
+    clearTimeout(this.addressTimer);
+    this.addressTimer = window.setTimeout(() => this.writeAddress(), ADDRESS);
+  }
+
+  /** Not at once: browsers refuse many changes of the address in a row, and very long ones. */
+  private writeAddress(): void {
+    const fragment = toFragment(this.state);
+    if (fragment.length <= LONGEST_LINK) history.replaceState(null, "", `#${fragment}`);
   }
 
   private setPanel(at: number, next: Partial<PanelState>, cause?: Cause): void {
@@ -142,7 +152,7 @@ export class App {
       labelled("Run", this.runChoice),
       labelled("Compare with", this.otherChoice),
       labelled("Arcs from", this.threshold, this.thresholdValue),
-      linkButton(),
+      linkButton(() => new URL(`#${toFragment(this.state)}`, location.href).href),
     );
     return element(
       "div",

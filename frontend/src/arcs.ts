@@ -20,22 +20,22 @@ export interface Size {
 }
 
 export const FULL: Size = {
-  font: 16,
+  font: 17,
   level: 24,
   tallest: 440,
-  measure: { gap: 18, port: 9, root: 36, margin: 72 },
+  measure: { gap: 18, port: 9, root: 36, margin: 72, spread: 48 },
 };
 export const NARROW: Size = {
   font: 15,
   level: 20,
   tallest: 320,
-  measure: { gap: 12, port: 7, root: 32, margin: 48 },
+  measure: { gap: 8, port: 6, root: 32, margin: 44, spread: 24 },
 };
 export const SMALL: Size = {
   font: 11,
   level: 13,
   tallest: 150,
-  measure: { gap: 9, port: 5, root: 24, margin: 34 },
+  measure: { gap: 8, port: 4, root: 24, margin: 34, spread: 8 },
 };
 
 export interface DrawnArc {
@@ -200,10 +200,10 @@ function drawBow(
       bow.elsewhere === head ? [bow.head, bow.dependent] : [bow.dependent, bow.head];
     const outwards = edge > inner ? 1 : -1;
     const place = { x: edge + 4 * outwards, y: y + 4, "font-size": 0.7 * size.font };
-    const anchor = outwards > 0 ? "start" : "end";
     const room = Math.floor(size.measure.margin / (0.4 * size.font));
     const name = cut(words[bow.elsewhere] ?? "", room);
-    arc.group.append(svg("text", { class: "elsewhere", ...place, "text-anchor": anchor }, name));
+    const side = outwards > 0 ? "right" : "left";
+    arc.group.append(svg("text", { class: `elsewhere ${side}`, ...place }, name));
   }
   return arc;
 }
@@ -229,7 +229,7 @@ function startArc(
   { dependent, head }: { dependent: number; head: number | null },
 ): DrawnArc {
   const title = svg("title");
-  const group = svg("g", { class: classes }, title, svg("path", { class: "line", d }));
+  const group = svg("g", { class: classes, "aria-hidden": "true" }, title, svg("path", { class: "line", d }));
   row.append(group);
   return { group, title, dependent, head };
 }

@@ -13,7 +13,7 @@ export class ChannelChoice {
   private shown: Channel | null = null;
 
   constructor(
-    run: Run,
+    private readonly run: Run,
     private readonly meanings: MeaningsOf,
     onChange: (channel: Channel) => void,
   ) {
@@ -30,7 +30,7 @@ export class ChannelChoice {
     this.shown = channel;
     this.choice.choose(String(channel));
     this.error.textContent = "";
-    this.meaning.textContent = typeof channel === "number" ? "Looking up what this channel does…" : "";
+    this.meaning.textContent = typeof channel === "number" ? "…" : this.explained(channel);
     if (typeof channel !== "number") return;
     this.meanings.channel(channel).then(
       (text) => {
@@ -43,5 +43,11 @@ export class ChannelChoice {
         this.error.textContent = reason.message;
       },
     );
+  }
+
+  private explained(channel: "average" | "all"): string {
+    const what = this.run.model === "pt" ? "channel" : "attention head";
+    const each = `Each ${what} chooses a head for every word`;
+    return channel === "average" ? `${each}; this is their average.` : `${each}.`;
   }
 }

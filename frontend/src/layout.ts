@@ -23,6 +23,8 @@ export interface Measure {
   margin: number;
   /** The width of a row; a single word may be wider. */
   limit: number;
+  /** By how much the words of a short sentence may move apart to fill the row. */
+  spread: number;
 }
 
 /** An arc's part in a row. */
@@ -63,7 +65,9 @@ export function layOut(
     (a, b) => reach(a) - reach(b) || leftEnd(a) - leftEnd(b) || a.dependent - b.dependent,
   );
   const ports = widths.map((_, word) => portsOf(word, arcs));
-  const slots = widths.map((width, word) => slot(width, ports[word] ?? [], measure));
+  const tight = widths.map((width, word) => slot(width, ports[word] ?? [], measure));
+  const spare = Math.max(0, measure.limit - sum(tight)) / tight.length;
+  const slots = tight.map((width) => width + Math.min(spare, measure.spread));
   const margin = sum(slots) > measure.limit ? measure.margin : 0;
   const parts = breakEvenly(slots, measure.limit - 2 * margin);
   const width = Math.max(...parts.map((part) => sum(slots.slice(part.start, part.stop))));

@@ -1,13 +1,13 @@
 /** The state as the fragment of an address, which a browser never sends anywhere. */
 
 import type { Channel, Clamps, Run } from "./api";
-import { freshPanel, type PanelState, type State, THRESHOLD } from "./state";
+import { freshPanel, type PanelState, type State, usualThreshold } from "./state";
 import { split } from "./words";
 
 export function toFragment(state: State): string {
   const fields = new URLSearchParams({ text: state.text });
   if (state.masks.size) fields.set("hide", [...state.masks].sort((a, b) => a - b).join(" "));
-  if (state.threshold !== THRESHOLD) fields.set("from", String(state.threshold));
+  fields.set("from", String(state.threshold));
   state.panels.forEach((panel, at) => {
     const suffix = at ? String(at + 1) : "";
     fields.set(`run${suffix}`, panel.run);
@@ -41,10 +41,9 @@ export function fromFragment(fragment: string, runs: Run[]): { state: State; not
   const panels = [panelOf(fields, "", left, words)];
   if (right) panels.push(panelOf(fields, "2", right, words));
   const masks = numbers(fields.get("hide")).filter((at) => within(at, words));
-  const threshold = Number(fields.get("from") ?? Number.NaN);
-  const known = threshold >= 0.05 && threshold <= 0.95;
-  const state = { text, masks: new Set(masks), threshold: known ? threshold : THRESHOLD, panels };
-  return { state, notes };
+  const given = Number(fields.get("from") ?? Number.NaN);
+  const threshold = given >= 0.05 && given <= 0.95 ? given : usualThreshold(left.channels);
+  return { state: { text, masks: new Set(masks), threshold, panels }, notes };
 }
 
 function panelOf(fields: URLSearchParams, suffix: string, run: Run, words: number): PanelState {

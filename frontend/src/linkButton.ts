@@ -1,19 +1,19 @@
-/** The address holds the whole state; this puts it on the clipboard. */
+/** Puts a link with the whole state on the clipboard. */
 
 import { element } from "./dom";
 
-export function linkButton(): HTMLElement {
+export function linkButton(linkNow: () => string): HTMLElement {
   const said = element("span", { role: "status", class: "dim" });
   const address = element("input", { readonly: true, hidden: true, "aria-label": "Link" });
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(location.href);
+      await navigator.clipboard.writeText(linkNow());
       address.hidden = true;
       said.textContent = "Copied";
       setTimeout(() => (said.textContent = ""), 2500);
     } catch {
       // without leave to write, or on a host that the browser does not trust
-      address.value = location.href;
+      address.value = linkNow();
       address.hidden = false;
       address.select();
       said.textContent = "Copy it from here";

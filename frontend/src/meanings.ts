@@ -9,6 +9,7 @@ import {
   type Run,
 } from "./api";
 import { percent } from "./dom";
+import { shown } from "./words";
 
 export class MeaningsOf {
   private all: Promise<Meanings> | null = null;
@@ -19,7 +20,7 @@ export class MeaningsOf {
   async channel(number: number): Promise<string> {
     const { text, channels } = await this.measured();
     const found = channels.find((channel) => channel.number === number);
-    return found ? `${inWords(found)} (${text})` : "Nothing is known about this channel.";
+    return found ? `${inWords(found)} (${text})` : "";
   }
 
   /** The words that own a label without context. */
@@ -31,9 +32,9 @@ export class MeaningsOf {
   }
 
   async label(number: number): Promise<string> {
-    const { labels } = await this.measured();
+    const { text, labels } = await this.measured();
     const found = labels?.find((label) => label.label === number);
-    return found ? labelInWords(found) : "";
+    return found ? `${labelInWords(found)} (${text})` : "";
   }
 
   private measured(): Promise<Meanings> {
@@ -45,26 +46,20 @@ export class MeaningsOf {
 }
 
 function inWords(channel: ChannelMeaning): string {
-  const said: string[] = [];
-  if (channel.before !== undefined) {
-    const before = channel.before >= 0.5;
-    const share = percent(before ? channel.before : 1 - channel.before);
-    said.push(`the head comes ${before ? "before" : "after"} the word ${share} of the time`);
-  }
-  if (channel.distance !== undefined) {
-    said.push(`${channel.distance.toFixed(1)} words away on average`);
-  }
-  const links = (channel.links ?? []).slice(0, 3).map(([word, head]) => `${word} ← ${head}`);
-  if (links.length) said.push(`it links ${links.join(", ")} more than chance would`);
-  return `Channel ${channel.number}: ${said.join("; ")}`;
+  const before = channel.before >= 0.5;
+  const share = percent(before ? channel.before : 1 - channel.before);
+  const said = [
+    `the head comes ${before ? "before" : "after"} the word in ${share} of cases`,
+    `${channel.distance.toFixed(1)} words away on average`,
+  ];
+  const links = channel.links.slice(0, 3).map(([word, head]) => `${shown(word)} ← ${shown(head)}`);
+  if (links.length) said.push(`more than chance would, it links ${links.join(", ")}`);
+  return `Channel ${channel.number}: ${said.join("; ")}.`;
 }
 
 function labelInWords(label: LabelMeaning): string {
-  const said: string[] = [];
-  if (label.strongest !== undefined) {
-    said.push(`strongest for ${percent(label.strongest)} of all words`);
-  }
-  const tags = (label.tags ?? []).slice(0, 3).map(([tag, share]) => `${tag} ${percent(share)}`);
-  if (tags.length) said.push(`these are ${tags.join(", ")}`);
-  return said.join("; ");
+  const tags = label.tags.slice(0, 3).map(([tag, share]) => `${percent(share)} are ${shown(tag)}`);
+  const said = [`It is the strongest label of ${percent(label.strongest)} of all words`];
+  if (tags.length) said.push(`of these, ${tags.join(", ")}`);
+  return `${said.join("; ")}.`;
 }

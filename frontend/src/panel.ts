@@ -4,7 +4,7 @@ import { answerLine } from "./answer";
 import type { Channel, Clamps, Drawing, Run } from "./api";
 import { ChannelChoice } from "./channelChoice";
 import { ClampEditor } from "./clampEditor";
-import { element } from "./dom";
+import { element, percent } from "./dom";
 import { Grid } from "./grid";
 import { MeaningsOf } from "./meanings";
 import { PickMode } from "./pickMode";
@@ -16,7 +16,7 @@ import { headsOf, strongArcs } from "./strength";
 import { Timeline } from "./timeline";
 import { WordTable } from "./wordTable";
 import { wordButtons } from "./wordButtons";
-import { shown } from "./words";
+import { shown, split } from "./words";
 
 /** What a request was sent for, and so where its error belongs. */
 export type Cause = "sentence" | "clamps";
@@ -37,12 +37,15 @@ const TASKS = {
   cogs: "writes logical forms",
 };
 
+const ABOUT_LABELS = "Every word has a hidden label, too. Choose one to see what it means.";
+
 export class Panel {
   readonly node: HTMLElement;
   private readonly answer = element("div", { class: "answer", "aria-live": "polite" });
-  private readonly unknown = element("p", { class: "dim unknown-note" });
+  private readonly empty = element("p", { class: "dim small" });
+  private readonly unknown = element("p", { class: "dim small" });
   private readonly channel: ChannelChoice;
-  private readonly picture = new Picture((word) => this.pick.pick(word));
+  private readonly picture = new Picture((word) => this.onWord(word));
   private readonly grid = new Grid((channel) => this.hooks.change({ channel }));
   private readonly pick: PickMode;
   private readonly timeline: Timeline;
@@ -59,8 +62,9 @@ export class Panel {
     private readonly hooks: PanelHooks,
   ) {
     const meanings = new MeaningsOf(run);
-    const holdLabel = (word: number, label: number) =>
-      this.clampTo(withLabel(this.panel.clamps, { word, label }));
+    const holdLabel = (word: number, label: number) => {
+      if (this.isCurrent()) this.clampTo(withLabel(this.panel.clamps, { word, label }));
+    };
     this.channel = new ChannelChoice(run, meanings, (channel) => hooks.change({ channel }));
     this.timeline = new Timeline(run.step, (step) => {
       hooks.change({ step: step < this.lastStep() ? step : null });
@@ -86,6 +90,7 @@ export class Panel {
     this.state = state;
     this.panel = panel;
     this.channel.show(panel.channel);
+    this.clamps.draw(split(state.text), panel.clamps);
     if (cause) {
       this.cause = cause;
       this.pick.forget();
@@ -93,7 +98,6 @@ export class Panel {
       this.node.setAttribute("aria-busy", "true");
     }
     if (!this.reading) return;
-    this.clamps.draw(this.reading.words, panel.clamps);
     if (redraw) this.drawPicture();
     else this.showStep();
   }
@@ -105,20 +109,33 @@ export class Panel {
     this.node.removeAttribute("aria-busy");
   }
 
+  private onWord(word: number): void {
+    if (this.isCurrent()) this.pick.pick(word);
+  }
+
+  /** Whether the words of the picture are still those of the sentence. */
+  private isCurrent(): boolean {
+    return this.reading?.text === this.state.text;
+  }
+
   private build(): HTMLElement {
     const { run } = this;
+    const onkeydown = (event: KeyboardEvent) => {
+      if (event.key === "Escape") this.pick.cancel();
+    };
     const channels = run.model === "pt" ? "channels" : "attention heads";
     const size = `${run.channels} ${channels}, ${run.steps} ${run.step}s`;
     const about = `${MODELS[run.model]}, ${TASKS[run.task]} · ${size}`;
     const details = element("details", { open: true }, element("summary", {}, "Word by word"));
+    if (run.labels !== null) details.append(element("p", { class: "dim small" }, ABOUT_LABELS));
     details.append(this.table.node);
     return element(
       "section",
-      { class: "panel", "aria-label": `Run ${run.name}` },
+      { class: "panel", "aria-label": `Run ${run.name}`, onkeydown },
       element("header", {}, element("h2", {}, run.name), element("p", { class: "dim" }, about)),
       this.answer,
       element("div", { class: "controls" }, this.channel.node, this.pick.node),
-      element("div", { class: "stage" }, this.picture.node, this.grid.node),
+      element("div", { class: "stage" }, this.picture.node, this.grid.node, this.empty),
       this.unknown,
       this.timeline.node,
       run.can_clamp ? this.clamps.node : null,
@@ -132,13 +149,9 @@ export class Panel {
     this.node.removeAttribute("aria-busy");
     this.clamps.error.textContent = "";
     this.hooks.sentenceError("");
-    this.clamps.draw(reading.words, this.panel.clamps);
     this.answer.replaceChildren(...answerLine(reading.result, this.run, reading.words));
-    const { result, words } = reading;
-    const unknown = result.unknown.map((at) => `“${shown(words[at] ?? "")}”`);
-    this.unknown.textContent = unknown.length
-      ? `This run does not know ${[...new Set(unknown)].join(", ")}.`
-      : "";
+    const { result } = reading;
+    this.unknown.replaceChildren(...unknownLine(reading));
     this.timeline.draw(result.heads.length, result.free_energy, this.step());
     this.drawPicture();
   }
@@ -157,12 +170,13 @@ export class Panel {
     this.picture.node.hidden = all;
     this.pick.node.hidden = all;
     const looks = wordButtons(this.reading, clamps, this.pick.picked, this.pick.hides);
-    if (all) {
-      const numbers = Array.from({ length: this.run.channels }, (_, at) => at);
-      this.grid.draw(looks, numbers.map((number) => this.arcsOf(number)), this.step());
-    } else {
-      this.picture.draw(looks, this.arcsOf(channel), this.step());
-    }
+    const numbers = all ? Array.from({ length: this.run.channels }, (_, at) => at) : [channel];
+    const arcs = numbers.map((number) => this.arcsOf(number));
+    if (all) this.grid.draw(looks, arcs, this.step());
+    else this.picture.draw(looks, arcs[0] ?? [], this.step());
+    const least = percent(this.state.threshold);
+    const some = arcs.flat(2).length;
+    this.empty.textContent = some ? "" : `No head is as likely as ${least}: move “Arcs from” down.`;
     this.pick.say(this.reading.words, this.panel);
     this.showStep();
   }
@@ -215,4 +229,14 @@ export class Panel {
       clamps,
     };
   }
+}
+
+function unknownLine({ words, result }: Reading): (Node | string)[] {
+  const names = new Set(result.unknown.map((at) => shown(words[at] ?? "")));
+  if (!names.size) return [];
+  const listed = [...names].flatMap((name, at) => [
+    at ? ", " : "This run does not know ",
+    element("bdi", {}, `“${name}”`),
+  ]);
+  return [...listed, "."];
 }

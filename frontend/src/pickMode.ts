@@ -37,9 +37,6 @@ export class PickMode {
     choice.choose("hide");
     const line = element("p", { class: "pick-line" }, this.said, this.toRoot);
     this.node.append(choice.node, line);
-    this.node.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.cancel();
-    });
   }
 
   pick(word: number): void {
@@ -72,7 +69,8 @@ export class PickMode {
     this.hooks.holdHead(withHead(clamps, { word: this.picked, head, channel: where }));
   }
 
-  private cancel(): void {
+  cancel(): void {
+    if (this.picked === null) return;
     this.picked = null;
     this.hooks.redraw();
   }

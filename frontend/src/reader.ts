@@ -7,6 +7,7 @@ import { split } from "./words";
 /** What was asked, with the answer. */
 export interface Reading {
   /** As typed. */
+  text: string;
   words: string[];
   masks: ReadonlySet<number>;
   result: Result;
@@ -43,7 +44,8 @@ export class Reader {
       const result = await infer(panel.run, sentWords(state), panel.clamps, mine.signal);
       if (mine !== this.pending) return;
       this.pending = null;
-      this.onReading({ words: split(state.text), masks: state.masks, result });
+      const { text, masks } = state;
+      this.onReading({ text, words: split(text), masks, result });
     } catch (reason) {
       if (mine !== this.pending) return;
       this.pending = null;

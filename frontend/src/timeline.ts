@@ -52,7 +52,7 @@ export class Timeline {
   show(step: number): void {
     const place = `${this.stepName} ${step + 1} of ${this.slider.max}`;
     const energy = this.energies?.[step];
-    const said = energy === undefined ? "no free energy" : `free energy ${energy.toFixed(2)}`;
+    const said = energy === undefined ? "no free energy" : `free energy ${energy.toFixed(2).replace("-", "−")}`;
     this.slider.value = String(step + 1);
     this.slider.setAttribute("aria-valuetext", `${place}, ${said}`);
     this.place.textContent = place;

@@ -1,6 +1,6 @@
-/** Every word in a row: the task's answer, the likeliest head, the strongest labels. */
+/** Every word in a row: its tag, the likeliest head, the strongest labels. */
 
-import { guessesOf, tagsOf } from "./answer";
+import { tagsOf } from "./answer";
 import type { Label, Result, Run } from "./api";
 import { element, percent } from "./dom";
 import { keepingFocus } from "./focus";
@@ -29,7 +29,7 @@ export class WordTable {
     onHold: (word: number, label: number) => void,
   ) {
     this.card = new LabelCard(run, meanings, onHold, () => this.open(null));
-    const columns = ["word", ...this.answerColumn(), "likeliest head", ...this.labelColumn()];
+    const columns = ["word", ...this.tagColumn(), "likeliest head", ...this.labelColumn()];
     const heading = columns.map((name) => element("th", { scope: "col" }, name));
     const table = element(
       "table",
@@ -49,14 +49,10 @@ export class WordTable {
 
   private fill(result: Result, words: readonly string[], heads: Heads, step: number): void {
     const best = likeliestHeads(heads);
-    const guesses = guessesOf(result);
     const tags = tagsOf(result);
     const rows = words.flatMap((word, at) => {
       const cells = [element("th", { scope: "row" }, element("bdi", {}, shown(word)))];
-      const guess = guesses.get(at)?.[0];
-      if (this.answerColumn().length) {
-        cells.push(element("td", {}, tags?.[at] ?? (guess ? `${shown(guess[0])}?` : "")));
-      }
+      if (tags) cells.push(element("td", {}, tags[at] ?? ""));
       const arc = best[at];
       const head = arc && (arc.head === null ? "ROOT" : shown(words[arc.head] ?? ""));
       const share = element("span", { class: "share" }, arc ? percent(arc.probability) : "");
@@ -105,8 +101,7 @@ export class WordTable {
     }
   }
 
-  private answerColumn(): string[] {
-    if (this.run.task === "mlm") return ["guess"];
+  private tagColumn(): string[] {
     return this.run.task === "tagging" || this.run.task === "ner" ? ["tag"] : [];
   }
 
