@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,15 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 import probformer
-from probformer.errors import InputError
+from probformer.errors import InputError, shortened
 from probformer.web.encoding import as_json
 from probformer.web.guard import Guard
-from probformer.web.questions import InferQuestion
+from probformer.web.questions import FIELDS, DrawQuestion, InferQuestion, Problem
 from probformer.web.service import Explorer, NotFound
 
 PAGE = Path(__file__).parent / "static"
 _API = "/api/v1"
+_MEDIA_TYPES = {"svg": "image/svg+xml", "html": "text/html", "tex": "application/x-tex"}
 _STATUS_TEXTS = {
     400: "the body must be JSON in UTF-8",
     404: "there is nothing at this address",
@@ -37,6 +38,8 @@ def build_app(explorer: Explorer, host: str = "127.0.0.1", page: Path = PAGE) ->
         openapi_url=f"{_API}/openapi.json",
         docs_url=None,  # these pages would load scripts from elsewhere
         redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        responses={422: {"model": Problem, "description": "What is wrong, in one sentence"}},
     )
     _add_errors(app)
     _add_api(app, explorer)
@@ -48,11 +51,11 @@ def build_app(explorer: Explorer, host: str = "127.0.0.1", page: Path = PAGE) ->
 
 
 def _add_api(app: FastAPI, explorer: Explorer) -> None:
-    # Inference is a matter of the processor: one at a time is as fast as many, and takes no more
-    # memory for fifty clients than for one.
-    worker = ThreadPoolExecutor(1, "inference")
+    # All of it is work for the processor: one at a time is as fast as many, and takes no more
+    # memory for fifty clients than for one. What takes seconds must not hold up what takes none.
+    quick, slow = ThreadPoolExecutor(1, "quick"), ThreadPoolExecutor(1, "slow")
 
-    async def answer(ask: Callable[..., Any], *arguments: Any) -> Response:
+    async def answer(worker: Executor, ask: Callable[..., Any], *arguments: Any) -> Response:
         def text() -> str:
             return as_json(ask(*arguments))
 
@@ -61,11 +64,30 @@ def _add_api(app: FastAPI, explorer: Explorer) -> None:
 
     @app.get(f"{_API}/runs")
     async def runs() -> Response:
-        return await answer(explorer.runs)
+        return await answer(quick, explorer.runs)
 
     @app.post(f"{_API}/infer")
     async def infer(question: InferQuestion) -> Response:
-        return await answer(explorer.infer, question)
+        return await answer(quick, explorer.infer, question)
+
+    @app.get(f"{_API}/runs/{{run}}/labels/{{label}}")
+    async def label(run: str, label: int) -> Response:
+        return await answer(quick, explorer.label, run, label)
+
+    @app.get(f"{_API}/runs/{{run}}/meanings")
+    async def meanings(run: str) -> Response:
+        return await answer(slow, explorer.meanings, run)
+
+    @app.post(f"{_API}/draw")
+    async def draw(question: DrawQuestion) -> Response:
+        loop = asyncio.get_running_loop()
+        content = await loop.run_in_executor(slow, explorer.draw, question)
+        name = f'attachment; filename="{question.kind}.{question.format}"'
+        return Response(
+            content,
+            media_type=_MEDIA_TYPES[question.format],
+            headers={"Content-Disposition": name},
+        )
 
 
 def _no_page() -> None:
@@ -96,8 +118,23 @@ def _error(status: int, reason: str) -> Response:
 
 def _first_mistake(error: RequestValidationError) -> str:
     """What a person can mend, without the names of classes and functions."""
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        return f"{_STATUS_TEXTS[400]}: {first['ctx']['error']}"
-    place = [str(part) for part in first["loc"][1:]]
-    return f"{'.'.join(place) or 'the body'}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    mistakes = error.errors()
+    if mistakes[0]["type"] == "json_invalid":
+        return f"{_STATUS_TEXTS[400]}: {mistakes[0]['ctx']['error']}"
+    # What can be one thing or another is told with all that it is not; the most precise place is
+    # that of the thing that was meant.
+    place = max((_place(mistake) for mistake in mistakes), key=len)
+    told = [_told(mistake) for mistake in mistakes if _place(mistake) == place]
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return f"{where.removeprefix('.') or 'the body'}: {' or '.join(told)}"
+
+
+def _place(mistake: dict[str, Any]) -> tuple[int | str, ...]:
+    """The fields that lead to it."""
+    return tuple(part for part in mistake["loc"][1:] if isinstance(part, int) or part in FIELDS)
+
+
+def _told(mistake: dict[str, Any]) -> str:
+    if mistake["type"] == "extra_forbidden":
+        return f"there is no field {shortened(mistake['loc'][-1])}"
+    return mistake["msg"][0].lower() + mistake["msg"][1:]

@@ -52,3 +52,16 @@ class DrawQuestion(_Question):
     threshold: float | None = None
     format: Literal["svg", "html", "tex"] = "svg"
     clamps: Clamps = Clamps()
+
+
+class Problem(BaseModel):
+    """The answer to a question that is wrong."""
+
+    error: str
+
+
+FIELDS = {
+    name
+    for kind in (HeadClamp, LabelClamp, Clamps, InferQuestion, DrawQuestion)
+    for name in kind.model_fields
+}

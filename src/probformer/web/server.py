@@ -31,6 +31,7 @@ def serve(folders: Sequence[Path], data: Path, host: str, port: int, browser: bo
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         ws="none",
         timeout_graceful_shutdown=2,
     )
@@ -40,13 +41,14 @@ def serve(folders: Sequence[Path], data: Path, host: str, port: int, browser: bo
 def _listen(host: str, port: int) -> socket.socket:
     """On that port or, if others have it, on one of the next."""
     try:
-        family, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
         raise InputError(
             f"host must be an address of this machine, got {host!r}: {error}"
         ) from None
     for number in range(port, port + _PORTS_TRIED):
-        listening = socket.socket(family)
+        # asyncio sends without delay where a socket says that it speaks TCP: 40 ms an answer.
+        listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, number))

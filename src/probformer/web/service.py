@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from probformer.analysis.reading import Reading, answer_of, read_sentence, read_sentences
-from probformer.data.corpus import load_corpus
+from probformer import viz
+from probformer.analysis.drawing import check_options, draw_reading, owners
+from probformer.analysis.reading import Reading, answer_of, read_sentence, read_sentences, within
 from probformer.encoder import Encoder
 from probformer.errors import InputError, counted, require, shortened
 from probformer.training.run_folder import Run, load_run
 from probformer.web.clamps import can_clamp, evidence_of
+from probformer.web.meanings import first_sentences, meanings
 from probformer.web.questions import (
     LONGEST_WORD,
     MOST_WORDS,
     Clamps,
+    DrawQuestion,
     InferQuestion,
     Sentence,
 )
@@ -27,6 +29,7 @@ VERSION = 1
 _STRONGEST = 5
 _MOST_PIECES = 600  # of a sentence whose words are split
 _MOST_NUMBERS = 4_000_000  # in an answer: 200 words, 16 channels and 5 iterations, and some more
+_MOST_ARCS, _MOST_CELLS = 20_000, 200_000  # of a picture: a few seconds
 _EXAMPLE, _EXAMPLE_WORDS, _LOOKED_AT = "she did not see the dog .", range(6, 13), 200
 
 
@@ -44,6 +47,7 @@ class Explorer:
             self._runs[_free_name(folder, self._runs)] = load_run(folder)
         self._data = data
         self._examples = {name: _example(run, data) for name, run in self._runs.items()}
+        self._meanings: dict[str, dict[str, Any]] = {}
 
     def runs(self) -> dict[str, Any]:
         described = [
@@ -68,6 +72,40 @@ class Explorer:
             "step": _step(run),
             "results": [_result(run, reading) for reading in readings],
         }
+
+    def draw(self, question: DrawQuestion) -> str:
+        """A file: the same picture as that of `probformer draw`."""
+        run = self._run(question.run)
+        words = _words(run, question.sentence)
+        _check_size(run, [words])
+        channel = None if question.channel is None else str(question.channel)
+        options = question.kind, channel, question.iteration, question.threshold
+        check_options(*options)
+        picture = draw_reading(run, _read(run, words, question.clamps), *options)
+        _check_marks(picture)
+        forms = {"svg": picture.svg, "html": picture.html, "tex": picture.tikz}
+        return forms[question.format]()
+
+    def label(self, name: str, label: int) -> dict[str, Any]:
+        """The words that own it without context."""
+        encoder = self._run(name).model.encoder
+        if not isinstance(encoder, Encoder):
+            raise NotFound("labels are those of a probabilistic transformer, this is a transformer")
+        try:
+            within("label", label, encoder.settings.labels)
+        except InputError as error:
+            raise NotFound(str(error)) from None
+        return {"label": label, "words": owners(self._run(name), [label])[label]}
+
+    def meanings(self, name: str) -> dict[str, Any]:
+        """Found out when somebody asks, and kept."""
+        run = self._run(name)
+        if name not in self._meanings:
+            try:
+                self._meanings[name] = meanings(run, self._data)
+            except InputError as error:
+                raise NotFound(str(error)) from None
+        return self._meanings[name]
 
     def _run(self, name: str) -> Run:
         if name not in self._runs:
@@ -117,10 +155,7 @@ def _step(run: Run) -> str:
 
 def _example(run: Run, data: Path) -> str:
     """A sentence of the run's own data, neither short nor long, if the data is there."""
-    try:
-        sentences = list(islice(load_corpus(run.settings.data, data).splits["dev"], _LOOKED_AT))
-    except InputError:
-        return _EXAMPLE
+    sentences = first_sentences(run, data, _LOOKED_AT)
     known = [s.words for s in sentences if not run.vocabulary.count_unknown(s.words)]
     return next((" ".join(words) for words in known if len(words) in _EXAMPLE_WORDS), _EXAMPLE)
 
@@ -133,10 +168,16 @@ def _words(run: Run, sentence: Sentence) -> list[str]:
     for word in words:
         most = f"a word may have {LONGEST_WORD} characters"
         require(len(word) <= LONGEST_WORD, f"{most}, got {len(word):,}: {shortened(word)}")
+        require(_is_unicode(word), f"a word must be valid Unicode, got {shortened(word)}")
     pieces = len(run.vocabulary.encode(words).ids)
     most = f"a sentence may have {_MOST_PIECES} pieces of words"
     require(pieces <= _MOST_PIECES, f"{most}, got {pieces:,}")
     return words
+
+
+def _is_unicode(word: str) -> bool:
+    """JSON can write half a character, but no file can hold it."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def _check_size(run: Run, sentences: Sequence[Sequence[str]]) -> None:
@@ -145,6 +186,17 @@ def _check_size(run: Run, sentences: Sequence[Sequence[str]]) -> None:
     numbers = described["steps"] * described["channels"] * pairs
     most = f"an answer may have {_MOST_NUMBERS:,} numbers"
     require(numbers <= _MOST_NUMBERS, f"{most}, got {numbers:,}: ask for fewer sentences")
+
+
+def _check_marks(picture: viz.Picture) -> None:
+    if isinstance(picture, viz.Arcs):
+        arcs = sum(len(panel.arcs) for panel in picture.panels)
+        most = f"a picture may have {_MOST_ARCS:,} arcs"
+        require(arcs <= _MOST_ARCS, f"{most}, got {arcs:,}: a higher threshold leaves some out")
+    if isinstance(picture, viz.HeatMap):
+        cells = sum(matrix.size for _, matrix in picture.panels)
+        most = f"a heat map may have {_MOST_CELLS:,} cells"
+        require(cells <= _MOST_CELLS, f"{most}, got {cells:,}: choose one channel")
 
 
 def _read(run: Run, words: Sequence[str], clamps: Clamps) -> Reading:
