@@ -1,7 +1,7 @@
 /** The page: the sentence, the runs that read it, and the state that they share. */
 
 import type { Run } from "./api";
-import { element, errorLine, uniqueId } from "./dom";
+import { counted, element, errorLine, uniqueId } from "./dom";
 import { fromFragment, toFragment } from "./link";
 import { linkButton } from "./linkButton";
 import { type Cause, Panel } from "./panel";
@@ -10,6 +10,7 @@ import { themeSwitch } from "./theme";
 import { split } from "./words";
 
 const TYPING = 250;
+const MOST_WORDS = 1000;
 const ADDRESS = 150;
 const LONGEST_LINK = 60_000;
 const NONE = "";
@@ -52,15 +53,17 @@ export class App {
     this.set(state, "sentence");
   }
 
-  private set(state: State, cause: Cause | null = null, milliseconds = 0): void {
+  /** With a cause, all panels ask their runs anew, or `only` one of them. */
+  private set(state: State, cause: Cause | null = null, milliseconds = 0, only?: number): void {
     this.state = state;
     this.showControls();
     this.matchPanels();
-    const words = split(state.text).length;
-    if (!words) this.errors[0]!.textContent = "Type a sentence to see how it is read.";
+    const refusal = refusalOf(split(state.text).length);
+    if (refusal) this.errors[0]!.textContent = refusal;
     state.panels.forEach((own, at) => {
-      if (!words) this.panels[at]?.stop();
-      else this.panels[at]?.update(state, own, cause, milliseconds);
+      if (refusal) this.panels[at]?.stop();
+      const asks = !refusal && (only ?? at) === at;
+      this.panels[at]?.update(state, own, asks ? cause : null, milliseconds);
     });
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => this.writeAddress(), ADDRESS);
@@ -74,10 +77,7 @@ export class App {
 
   private setPanel(at: number, next: Partial<PanelState>, cause?: Cause): void {
     const panels = this.state.panels.map((own, i) => (i === at ? { ...own, ...next } : own));
-    const state = { ...this.state, panels };
-    if (!cause) return this.set(state);
-    this.set(state);
-    this.panels[at]?.update(state, panels[at]!, cause);
+    this.set({ ...this.state, panels }, cause, 0, at);
   }
 
   /** A panel for each run of the state; those that are there stay. */
@@ -167,6 +167,13 @@ export class App {
       ),
     );
   }
+}
+
+/** What is not worth sending. */
+function refusalOf(words: number): string {
+  if (!words) return "Type a sentence to see how it is read.";
+  const count = counted(words, "word");
+  return words > MOST_WORDS ? `This has ${count}, too many for one sentence.` : "";
 }
 
 function labelled(text: string, input: HTMLElement, ...more: Node[]): HTMLElement {

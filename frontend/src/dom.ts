@@ -61,3 +61,7 @@ export function download(content: Blob, name: string): void {
 export function percent(p: number): string {
   return p > 0 && p < 0.01 ? "< 1 %" : `${Math.round(100 * p)} %`;
 }
+
+export function counted(count: number, what: string): string {
+  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+}

@@ -20,7 +20,7 @@ export class MeaningsOf {
   async channel(number: number): Promise<string> {
     const { text, channels } = await this.measured();
     const found = channels.find((channel) => channel.number === number);
-    return found ? `${inWords(found)} (${text})` : "";
+    return found ? `${inWords(found)} Measured on ${text}.` : "";
   }
 
   /** The words that own a label without context. */
@@ -34,7 +34,7 @@ export class MeaningsOf {
   async label(number: number): Promise<string> {
     const { text, labels } = await this.measured();
     const found = labels?.find((label) => label.label === number);
-    return found ? `${labelInWords(found)} (${text})` : "";
+    return found ? `${labelInWords(found)} Measured on ${text}.` : "";
   }
 
   private measured(): Promise<Meanings> {

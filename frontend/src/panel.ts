@@ -4,7 +4,7 @@ import { answerLine } from "./answer";
 import type { Channel, Clamps, Drawing, Run } from "./api";
 import { ChannelChoice } from "./channelChoice";
 import { ClampEditor } from "./clampEditor";
-import { element, percent } from "./dom";
+import { counted, element, percent } from "./dom";
 import { Grid } from "./grid";
 import { MeaningsOf } from "./meanings";
 import { PickMode } from "./pickMode";
@@ -90,7 +90,7 @@ export class Panel {
     this.state = state;
     this.panel = panel;
     this.channel.show(panel.channel);
-    this.clamps.draw(split(state.text), panel.clamps);
+    if (cause || this.isCurrent()) this.clamps.draw(split(state.text), panel.clamps);
     if (cause) {
       this.cause = cause;
       this.pick.forget();
@@ -123,8 +123,8 @@ export class Panel {
     const onkeydown = (event: KeyboardEvent) => {
       if (event.key === "Escape") this.pick.cancel();
     };
-    const channels = run.model === "pt" ? "channels" : "attention heads";
-    const size = `${run.channels} ${channels}, ${run.steps} ${run.step}s`;
+    const channels = counted(run.channels, run.model === "pt" ? "channel" : "attention head");
+    const size = `${channels}, ${counted(run.steps, run.step)}`;
     const about = `${MODELS[run.model]}, ${TASKS[run.task]} · ${size}`;
     const details = element("details", { open: true }, element("summary", {}, "Word by word"));
     if (run.labels !== null) details.append(element("p", { class: "dim small" }, ABOUT_LABELS));
