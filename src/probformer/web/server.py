@@ -9,6 +9,7 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 import uvicorn
 
 from probformer.errors import InputError
@@ -20,6 +21,9 @@ _PORTS_TRIED = 20
 
 def serve(folders: Sequence[Path], data: Path, host: str, port: int, browser: bool) -> None:
     """Until it is stopped."""
+    # A sentence is little work: on more threads it takes no less time, and much more where
+    # something else is running.
+    torch.set_num_threads(1)
     app = build_app(Explorer(folders, data), host)
     listening = _listen(host, port)
     address = _address(host, listening.getsockname()[1])
