@@ -9,10 +9,12 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 import uvicorn
 
 from probformer.errors import InputError
 from probformer.web.app import build_app
+from probformer.web.guard import Guard
 from probformer.web.service import Explorer
 
 _PORTS_TRIED = 20
@@ -20,12 +22,19 @@ _PORTS_TRIED = 20
 
 def serve(folders: Sequence[Path], data: Path, host: str, port: int, browser: bool) -> None:
     """Until it is stopped."""
+    # A sentence is little work: on more threads it takes no less time, and much more where
+    # something else is running.
+    torch.set_num_threads(1)
     app = build_app(Explorer(folders, data), host)
-    listening = _listen(host, port)
+    listening = listen(host, port)
     address = _address(host, listening.getsockname()[1])
     print(f"the explorer is at {address} until Ctrl-C", flush=True)
     if browser:  # some browsers return only when they are closed
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    build_server(app).run(sockets=[listening])
+
+
+def build_server(app: Guard) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -35,10 +44,10 @@ def serve(folders: Sequence[Path], data: Path, host: str, port: int, browser: bo
         ws="none",
         timeout_graceful_shutdown=2,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    return uvicorn.Server(config)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """On that port or, if others have it, on one of the next."""
     try:
         family, kind, protocol, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

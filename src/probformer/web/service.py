@@ -26,7 +26,7 @@ from probformer.web.questions import (
 )
 
 VERSION = 1
-_STRONGEST = 5
+_STRONGEST, _LEAST = 5, 0.5e-4
 _MOST_PIECES = 600  # of a sentence whose words are split
 _MOST_NUMBERS = 4_000_000  # in an answer: 200 words, 16 channels and 5 iterations, and some more
 _MOST_ARCS, _MOST_CELLS = 20_000, 200_000  # of a picture: a few seconds
@@ -218,12 +218,12 @@ def _result(run: Run, reading: Reading) -> dict[str, Any]:
 
 
 def _strongest(labels: np.ndarray) -> list[list[list[dict[str, Any]]]]:
-    """Of (T, n, d), a few for each word, the strongest first."""
+    """Of (T, n, d), a few for each word, the strongest first, without those that round to none."""
     order = np.argsort(-labels, axis=-1, kind="stable")[..., :_STRONGEST]
     shares = np.take_along_axis(labels, order, axis=-1)
     return [
         [
-            [{"label": a, "p": p} for a, p in zip(*word, strict=True)]
+            [{"label": a, "p": p} for a, p in zip(*word, strict=True) if p >= _LEAST]
             for word in zip(*step, strict=True)
         ]
         for step in zip(order.tolist(), shares.tolist(), strict=True)
