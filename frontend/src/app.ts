@@ -1,7 +1,7 @@
 /** The page: the sentence, the runs that read it, and the state that they share. */
 
 import type { Run } from "./api";
-import { counted, element, errorLine, uniqueId } from "./dom";
+import { counted, element, errorLine, percent, uniqueId } from "./dom";
 import { fromFragment, toFragment } from "./link";
 import { linkButton } from "./linkButton";
 import { type Cause, Panel } from "./panel";
@@ -131,7 +131,7 @@ export class App {
     this.runChoice.value = panels[0]?.run ?? NONE;
     this.otherChoice.value = panels[1]?.run ?? NONE;
     this.threshold.value = String(threshold);
-    const share = `${Math.round(100 * threshold)} %`;
+    const share = percent(threshold);
     this.thresholdValue.textContent = share;
     this.threshold.setAttribute("aria-valuetext", share);
   }
@@ -142,7 +142,7 @@ export class App {
       "p",
       { class: "lead" },
       "For every word, the model looks for a head: the word that it depends on. Arcs point from " +
-        "heads to words, the darker the likelier. Move the slider to watch inference settle, " +
+        "heads to words, the stronger the likelier. Move the slider to watch inference settle, " +
         "and click a word to hide it.",
     );
     const errors = element("div", { id: "sentence-errors" }, ...this.errors, this.note);

@@ -59,7 +59,7 @@ export function download(content: Blob, name: string): void {
 }
 
 export function percent(p: number): string {
-  return p > 0 && p < 0.01 ? "< 1 %" : `${Math.round(100 * p)} %`;
+  return p > 0 && p < 0.01 ? "<\u00a01\u00a0%" : `${Math.round(100 * p)}\u00a0%`;
 }
 
 export function counted(count: number, what: string): string {

@@ -43,7 +43,7 @@ export class Panel {
   readonly node: HTMLElement;
   private readonly answer = element("div", { class: "answer", "aria-live": "polite" });
   private readonly empty = element("p", { class: "dim small" });
-  private readonly unknown = element("p", { class: "dim small" });
+  private readonly unknown = element("p", { class: "dim small unknown-words" });
   private readonly channel: ChannelChoice;
   private readonly picture = new Picture((word) => this.onWord(word));
   private readonly grid = new Grid((channel) => this.hooks.change({ channel }));

@@ -58,7 +58,7 @@ export class WordTable {
       const share = element("span", { class: "share" }, arc ? percent(arc.probability) : "");
       cells.push(element("td", {}, element("bdi", {}, head ?? "none"), " ", share));
       const strongest = result.labels?.[step]?.[at];
-      if (strongest) cells.push(this.labelCell(at, strongest.slice(0, LABELS)));
+      if (strongest) cells.push(this.labelCell(at, strongest.slice(0, LABELS).filter(({ p }) => p > 0)));
       const row = element("tr", {}, ...cells);
       if (this.opened?.word !== at) return [row];
       const below = element("td", { colspan: cells.length }, this.card.node);
