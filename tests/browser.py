@@ -74,3 +74,26 @@ class Watch:
         hosts = {urlsplit(r.url).hostname for r in self.requests if not r.url.startswith("blob:")}
         assert hosts == {"127.0.0.1"}
         assert not self.errors
+
+
+def settle(page):
+    """Until no answer is awaited."""
+    page.wait_for_timeout(300)
+    page.wait_for_function("!document.querySelector('[aria-busy]')")
+
+
+def sentence(page):
+    return page.get_by_role("textbox", name="Sentence")
+
+
+def word(page, at):
+    return page.locator(".picture:visible .word").nth(at)
+
+
+def words(page) -> list[str]:
+    return page.locator(".word > text:nth-of-type(1)").all_text_contents()
+
+
+def arcs(page) -> list[str]:
+    """Those that are shown, with their probabilities."""
+    return page.locator(".arc:not(.absent) > title").all_text_contents()

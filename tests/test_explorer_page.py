@@ -6,7 +6,17 @@ from urllib.parse import quote
 
 import pytest
 
-from browser import CHROMIUM, QUIET, Watch, explorer
+from browser import (
+    CHROMIUM,
+    QUIET,
+    Watch,
+    arcs,
+    explorer,
+    sentence,
+    settle,
+    word,
+    words,
+)
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
 expect = playwright.expect
@@ -60,35 +70,6 @@ def new_page(browser, address):
         context.close()
 
 
-def settle(page):
-    """Until no answer is awaited."""
-    page.wait_for_timeout(300)
-    expect(page.locator("[aria-busy]")).to_have_count(0)
-
-
-def sentence(page):
-    return page.get_by_role("textbox", name="Sentence")
-
-
-def word(page, at):
-    return page.locator(".picture:visible .word").nth(at)
-
-
-def words(page):
-    return [
-        text.evaluate("t => t.textContent")
-        for text in page.locator(".word > text:nth-of-type(1)").all()
-    ]
-
-
-def strengths(page):
-    """The probability of every arc that is shown."""
-    return page.evaluate(
-        """() => [...document.querySelectorAll(".arc:not(.absent) > title")]
-            .map((title) => title.textContent)"""
-    )
-
-
 def test_it_opens_with_an_example_and_says_what_it_is(new_page):
     page = new_page()
     assert sentence(page).input_value()
@@ -128,19 +109,19 @@ def test_late_answers_are_dropped(new_page):
 def test_the_slider_replays_inference(new_page):
     page = new_page("from=0.05&text=" + quote(SENTENCE))
     slider = page.get_by_role("slider", name="iteration")
-    last = strengths(page)
+    last = arcs(page)
     slider.focus()
     slider.press("Home")
     expect(page.get_by_text("iteration 1 of 4")).to_be_visible()
     assert "free energy" in slider.get_attribute("aria-valuetext")
-    assert strengths(page) != last
+    assert arcs(page) != last
     assert page.locator(".energy circle").nth(0).get_attribute("class") == "current"
     asked = page.watch.inferences()
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     expect(page.get_by_text("iteration 4 of 4")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_visible()
-    assert strengths(page) == last
+    assert arcs(page) == last
     assert page.watch.inferences() == asked
 
 
@@ -176,11 +157,11 @@ def test_heads_are_clamped_in_the_picture_and_let_go(new_page):
     word(page, 4).click()
     expect(page.locator(".clamp-list li")).to_have_text(re.compile("did ← the in all channels"))
     settle(page)
-    assert "did ← the  1.00" in strengths(page)
+    assert "did ← the  1.00" in arcs(page)
     page.get_by_role("button", name="Let go of did ← the").click()
     expect(page.locator(".clamp-list li")).to_have_count(0)
     settle(page)
-    assert "did ← the  1.00" not in strengths(page)
+    assert "did ← the  1.00" not in arcs(page)
 
 
 def test_heads_and_labels_are_clamped_in_forms(new_page):
@@ -234,7 +215,7 @@ def test_tags_and_classes(new_page):
     tagger, classifier = page.locator(".panel").all()
     assert all(note.inner_text() for note in tagger.locator("tbody td:nth-of-type(1)").all())
     expect(tagger.locator(".word .note")).to_have_count(7)
-    expect(classifier.locator(".answer")).to_contain_text(re.compile(r"Class .*\d+ %"))
+    expect(classifier.locator(".answer")).to_contain_text(re.compile(r"Class .*\d+\s%"))
     page.get_by_label("gives it a head").last.check()
     classifier.locator(".word").nth(0).click()
     classifier.get_by_role("button", name="ROOT", exact=True).click()
@@ -276,7 +257,7 @@ def test_a_link_brings_everything_back(new_page):
     expect(other.get_by_label("1", exact=True).first).to_be_checked()
     expect(other.get_by_text("iteration 1 of 4")).to_be_visible()
     expect(other.get_by_text("layer 2 of 2")).to_be_visible()
-    assert strengths(other) == strengths(page)
+    assert arcs(other) == arcs(page)
     assert "text=" not in "".join(request.url.split("#")[0] for request in other.watch.requests)
 
 

@@ -46,7 +46,7 @@ export interface DrawnArc {
 }
 
 export interface Drawing {
-  root: SVGSVGElement;
+  node: SVGSVGElement;
   /** Both parts, where an arc is in two rows. */
   arcs: DrawnArc[];
   words: SVGGElement[];
@@ -72,7 +72,7 @@ export function drawArcs(
   const rows = layOut(widths, union(steps), measure, runRightToLeft(texts));
   const noteLine = words.some((word) => word.note) ? 1.15 * size.font : 0;
   const drawing: Drawing = {
-    root: svg("svg", { class: "arcs" }),
+    node: svg("svg", { class: "arcs" }),
     arcs: [],
     words: [],
     show: (step) => drawing.arcs.forEach((arc) => showArc(arc, texts, probabilities[step])),
@@ -84,13 +84,13 @@ export function drawArcs(
   for (const row of rows) {
     const made = drawRow(row, words, texts, widths, size, noteLine, drawing);
     made.group.setAttribute("transform", `translate(0 ${y})`);
-    drawing.root.append(made.group);
+    drawing.node.append(made.group);
     y += made.height + BETWEEN;
   }
   const width = Math.ceil(rows[0]?.width ?? 0);
   const height = Math.ceil(Math.max(0, y - BETWEEN));
   for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
-    drawing.root.setAttribute(name, String(value));
+    drawing.node.setAttribute(name, String(value));
   }
   return drawing;
 }

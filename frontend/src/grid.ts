@@ -47,10 +47,10 @@ export class Grid {
   }
 
   private cell(drawing: Drawing, channel: number): HTMLButtonElement {
-    drawing.root.setAttribute("aria-hidden", "true");
+    drawing.node.setAttribute("aria-hidden", "true");
     const onclick = () => this.onPick(channel);
     const title = element("span", { class: "cell-title" }, `channel ${channel}`);
     const attributes = { type: "button", class: "cell", "data-key": `cell ${channel}`, onclick };
-    return element("button", attributes, title, drawing.root);
+    return element("button", attributes, title, drawing.node);
   }
 }

@@ -49,12 +49,12 @@ export class Picture {
     keepingFocus(this.node, () => {
       const size = this.width < NARROW_BELOW ? NARROW : FULL;
       const drawing = drawArcs(this.words, this.steps, size, this.width - 4);
-      drawing.root.setAttribute("role", "group");
-      drawing.root.setAttribute("aria-label", "The sentence. Arrow keys go from word to word.");
+      drawing.node.setAttribute("role", "group");
+      drawing.node.setAttribute("aria-label", "The sentence. Arrow keys go from word to word.");
       drawing.words.forEach((word, at) => this.makeButton(word, at));
       drawing.show(this.step);
       this.drawing = drawing;
-      this.node.replaceChildren(drawing.root);
+      this.node.replaceChildren(drawing.node);
     });
   }
 

@@ -22,10 +22,6 @@ export class Reader {
     private readonly onError: (message: string) => void,
   ) {}
 
-  get busy(): boolean {
-    return this.pending !== null;
-  }
-
   ask(state: State, panel: PanelState, milliseconds: number): void {
     this.cancel();
     const pending = new AbortController();

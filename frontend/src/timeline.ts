@@ -65,7 +65,7 @@ export class Timeline {
   pause(): void {
     clearInterval(this.timer);
     this.timer = 0;
-    this.setPlay("▶", `Play the ${this.stepName}s`);
+    this.setPlay("▶\ufe0e", `Play the ${this.stepName}s`);
   }
 
   private start(): void {
