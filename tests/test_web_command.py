@@ -20,7 +20,7 @@ import pytest
 from runs import LARGER, saved
 
 CLIENTS, SECONDS = 50, 60
-FLAT = 40  # MB that a minute may add
+FLAT = 20  # MB that a minute may add
 
 
 @pytest.fixture(scope="module")

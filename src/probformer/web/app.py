@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -43,10 +45,7 @@ def build_app(explorer: Explorer, host: str = "127.0.0.1", page: Path = PAGE) ->
     )
     _add_errors(app)
     _add_api(app, explorer)
-    if (page / "index.html").is_file():
-        app.mount("/", StaticFiles(directory=page, html=True))
-    else:
-        app.add_api_route("/", _no_page, include_in_schema=False)
+    _add_page(app, page)
     return Guard(app, host)
 
 
@@ -90,8 +89,18 @@ def _add_api(app: FastAPI, explorer: Explorer) -> None:
         )
 
 
-def _no_page() -> None:
-    raise NotFound("the page was not built into this installation; the API is at /api/v1")
+def _add_page(app: FastAPI, page: Path) -> None:
+    for kind, suffix in (("text/javascript", ".js"), ("text/css", ".css")):
+        mimetypes.add_type(kind, suffix)  # Windows may say otherwise, and browsers then refuse it
+
+    @app.get("/", include_in_schema=False)
+    def index() -> FileResponse:
+        if not (page / "index.html").is_file():
+            raise NotFound("the page was not built into this installation; the API is at /api/v1")
+        return FileResponse(page / "index.html")
+
+    if (page / "assets").is_dir():
+        app.mount("/assets", StaticFiles(directory=page / "assets"))
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-MOST_SENTENCES, MOST_WORDS, LONGEST_WORD = 64, 200, 100
+MOST_SENTENCES = 64
 
-Word = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_WORD)]
+Word = Annotated[str, StringConstraints(min_length=1)]
 Sentence = str | list[Word]
 """Words with spaces between them, or already split; "<mask>" is a word to be guessed."""
 

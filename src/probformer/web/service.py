@@ -16,17 +16,11 @@ from probformer.errors import InputError, counted, require, shortened
 from probformer.training.run_folder import Run, load_run
 from probformer.web.clamps import can_clamp, evidence_of
 from probformer.web.meanings import first_sentences, meanings
-from probformer.web.questions import (
-    LONGEST_WORD,
-    MOST_WORDS,
-    Clamps,
-    DrawQuestion,
-    InferQuestion,
-    Sentence,
-)
+from probformer.web.questions import Clamps, DrawQuestion, InferQuestion, Sentence
 
 VERSION = 1
 _STRONGEST, _LEAST = 5, 0.5e-4
+_MOST_WORDS, _LONGEST_WORD = 200, 100
 _MOST_PIECES = 600  # of a sentence whose words are split
 _MOST_NUMBERS = 4_000_000  # in an answer: 200 words, 16 channels and 5 iterations, and some more
 _MOST_ARCS, _MOST_CELLS = 20_000, 200_000  # of a picture: a few seconds
@@ -163,11 +157,11 @@ def _example(run: Run, data: Path) -> str:
 def _words(run: Run, sentence: Sentence) -> list[str]:
     words = sentence.split() if isinstance(sentence, str) else sentence
     require(len(words) > 0, "a sentence must have words, got none")
-    most = f"a sentence may have {MOST_WORDS} words"
-    require(len(words) <= MOST_WORDS, f"{most}, got {counted(len(words), 'word')}")
+    most = f"a sentence may have {_MOST_WORDS} words"
+    require(len(words) <= _MOST_WORDS, f"{most}, got {counted(len(words), 'word')}")
     for word in words:
-        most = f"a word may have {LONGEST_WORD} characters"
-        require(len(word) <= LONGEST_WORD, f"{most}, got {len(word):,}: {shortened(word)}")
+        most = f"a word may have {_LONGEST_WORD} characters"
+        require(len(word) <= _LONGEST_WORD, f"{most}, got {len(word):,}: {shortened(word)}")
         require(_is_unicode(word), f"a word must be valid Unicode, got {shortened(word)}")
     pieces = len(run.vocabulary.encode(words).ids)
     most = f"a sentence may have {_MOST_PIECES} pieces of words"
