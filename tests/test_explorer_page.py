@@ -101,7 +101,7 @@ def test_late_answers_are_dropped(new_page):
     assert held
     sentence(page).fill("the second one .")
     expect(word(page, 1)).to_contain_text("second")
-    page.unroute("**/infer")
+    held[0].continue_()
     settle(page)
     assert words(page) == ["the", "second", "one", "."]
 
