@@ -15,7 +15,10 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+_WARM_UP = 10
 _READY = "the explorer is at http://"
 
 
@@ -25,26 +28,26 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=30)
     parser.add_argument("--requests", type=int, default=300)
     options = parser.parse_args()
-    server, address = start(options.run)
-    try:
+    with serving(options.run) as address:
         seconds, size = measure(address, options.words, options.requests)
-    finally:
-        server.terminate()
-        server.wait()
     print(f"{options.run}: {options.words} words, {options.requests} requests, {size:,} bytes each")
     for name, value in figures(seconds).items():
         print(f"{name:>16} {value:7.1f} ms")
 
 
-def start(run: str) -> tuple[subprocess.Popen[str], str]:
-    """A server, and its host and port."""
+@contextmanager
+def serving(run: str) -> Iterator[str]:
+    """The host and port of a server."""
     command = [sys.executable, "-m", "probformer", "explore", run, "--port", "0", "--no-browser"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    line = server.stdout.readline()
-    if not line.startswith(_READY):
-        sys.exit(f"the explorer did not start: {line}")
-    return server, line.removeprefix(_READY).split()[0]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        if not line.startswith(_READY):
+            sys.exit("the explorer did not start")
+        try:
+            yield line.removeprefix(_READY).split()[0]
+        finally:
+            server.terminate()
 
 
 def measure(address: str, words: int, requests: int) -> tuple[list[float], int]:
@@ -63,11 +66,12 @@ def measure(address: str, words: int, requests: int) -> tuple[list[float], int]:
     sentence = (run["example"].split() * words)[:words]
     question = json.dumps({"run": run["name"], "sentences": [sentence]})
     seconds, size = [], 0
-    for number in range(requests + 10):  # the first few warm up
+    for number in range(_WARM_UP + requests):
         begun = time.perf_counter()
         size = len(ask("POST", "/api/v1/infer", question))
-        if number >= 10:
+        if number >= _WARM_UP:
             seconds.append(time.perf_counter() - begun)
+    connection.close()
     return seconds, size
 
 

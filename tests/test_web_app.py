@@ -194,6 +194,7 @@ def test_only_json_is_taken(client, kind):
         (b'{"run": "\xe9"}', "the body must be JSON in UTF-8"),
         (b"[" * 100_000, "the body must be JSON in UTF-8"),
         (b'{"a":' * 20_000, "the body must be JSON in UTF-8"),
+        (b"9" * 10_000, "the body must be JSON in UTF-8"),
         (b"null", "the body: "),
         (b'"text"', "the body: input should be a valid dictionary"),
         (b"NaN", "the body: input should be a valid dictionary"),
@@ -214,6 +215,13 @@ def test_wrong_bodies_are_told_apart(client, body, message):
     response = client.post("/api/v1/infer", content=body, headers=JSON)
     assert response.status_code in (400, 422)
     assert refused(response, response.status_code).startswith(message)
+
+
+@pytest.mark.parametrize("label", ["16", "-1", "9" * 50, "9" * 5000, "1.5", "x", "%00", "NaN"])
+def test_labels_that_are_not_there(client, label):
+    response = client.get(f"/api/v1/runs/mlm/labels/{label}")
+    assert response.status_code in (404, 422)
+    refused(response, response.status_code)
 
 
 @pytest.mark.parametrize(

@@ -230,12 +230,12 @@ def test_sentences_that_cannot_be_read(explorer, sentence, message):
 
 
 def test_a_sentence_of_too_many_pieces_is_refused(explorer):
-    with pytest.raises(InputError, match="a sentence may have 600 pieces of words, got "):
+    with pytest.raises(InputError, match="a sentence may have 300 pieces of words, got "):
         infer(explorer, "pieces", "\N{SNOWMAN}" * 100 + " " + "\N{COMET}" * 100 + " é" * 100)
 
 
 def test_an_answer_has_an_end(explorer):
-    with pytest.raises(InputError, match="an answer may have 4,000,000 numbers, got 10,240,000"):
+    with pytest.raises(InputError, match="an answer may take 8,000,000 numbers, got 10,240,000"):
         infer(explorer, "mlm", *["a " * 200] * 64)
     assert len(infer(explorer, "mlm", "a " * 200)["results"][0]["words"]) == 200
 

@@ -14,6 +14,8 @@ const LABELS = 3;
 interface Opened {
   word: number;
   label: number;
+  /** The key of the button that opened it. */
+  key: string;
 }
 
 export class WordTable {
@@ -68,7 +70,9 @@ export class WordTable {
   }
 
   private labelCell(word: number, labels: readonly Label[]): HTMLTableCellElement {
-    const buttons = labels.map(({ label, p }) => {
+    const buttons = labels.map(({ label, p }, rank) => {
+      // by rank: a new answer may bring other labels, but the focus stays where it is
+      const key = `label ${word} ${rank}`;
       const open = this.opened?.word === word && this.opened.label === label;
       const bar = element("span", { class: "bar" });
       bar.style.setProperty("--share", String(p));
@@ -77,10 +81,10 @@ export class WordTable {
         {
           type: "button",
           class: "label",
-          "data-key": `label ${word} ${label}`,
+          "data-key": key,
           "aria-expanded": String(open),
           "aria-label": `label ${label}, ${percent(p)}: what does it mean?`,
-          onclick: () => this.open(open ? null : { word, label }),
+          onclick: () => this.open(open ? null : { word, label, key }),
         },
         bar,
         element("span", { class: "number" }, String(label)),
@@ -96,8 +100,7 @@ export class WordTable {
     if (opened) this.card.show(opened.word, opened.label);
     this.redraw();
     if (!opened && before) {
-      const key = `label ${before.word} ${before.label}`;
-      this.body.querySelector<HTMLElement>(`[data-key="${key}"]`)?.focus();
+      this.body.querySelector<HTMLElement>(`[data-key="${before.key}"]`)?.focus();
     }
   }
 

@@ -73,4 +73,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _address(host: str, port: int) -> str:
+    if host in ("0.0.0.0", "::"):  # all addresses of this machine, but none to open
+        host = "localhost"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

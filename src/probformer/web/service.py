@@ -21,8 +21,8 @@ from probformer.web.questions import Clamps, DrawQuestion, InferQuestion, Senten
 VERSION = 1
 _STRONGEST, _LEAST = 5, 0.5e-4
 _MOST_WORDS, _LONGEST_WORD = 200, 100
-_MOST_PIECES = 600  # of a sentence whose words are split
-_MOST_NUMBERS = 4_000_000  # in an answer: 200 words, 16 channels and 5 iterations, and some more
+_MOST_PIECES = 300  # of a sentence whose words are split
+_MOST_NUMBERS = 8_000_000  # 300 pieces, 16 channels and 5 iterations, and some more
 _MOST_ARCS, _MOST_CELLS = 20_000, 200_000  # of a picture: a few seconds
 _EXAMPLE, _EXAMPLE_WORDS, _LOOKED_AT = "she did not see the dog .", range(6, 13), 200
 
@@ -56,8 +56,8 @@ class Explorer:
         _check_size(run, sentences)
         clamped = bool(question.clamps.heads or question.clamps.labels)
         require(not clamped or len(sentences) == 1, "clamps go with exactly one sentence")
-        if clamped:
-            readings: Iterable[Reading] = [_read(run, sentences[0], question.clamps)]
+        if clamped or run.vocabulary.subwords:  # how long pieces make a batch, words do not tell
+            readings = (_read(run, words, question.clamps) for words in sentences)
         else:
             readings = read_sentences(run, sentences)
         return {
@@ -163,7 +163,7 @@ def _words(run: Run, sentence: Sentence) -> list[str]:
         most = f"a word may have {_LONGEST_WORD} characters"
         require(len(word) <= _LONGEST_WORD, f"{most}, got {len(word):,}: {shortened(word)}")
         require(_is_unicode(word), f"a word must be valid Unicode, got {shortened(word)}")
-    pieces = len(run.vocabulary.encode(words).ids)
+    pieces = _count_pieces(run, words)
     most = f"a sentence may have {_MOST_PIECES} pieces of words"
     require(pieces <= _MOST_PIECES, f"{most}, got {pieces:,}")
     return words
@@ -174,12 +174,17 @@ def _is_unicode(word: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
+def _count_pieces(run: Run, words: Sequence[str]) -> int:
+    return len(run.vocabulary.encode(words).ids)
+
+
 def _check_size(run: Run, sentences: Sequence[Sequence[str]]) -> None:
     described = _described(run)
-    pairs = sum(len(words) ** 2 for words in sentences)
+    pairs = sum(_count_pieces(run, words) ** 2 for words in sentences)
     numbers = described["steps"] * described["channels"] * pairs
-    most = f"an answer may have {_MOST_NUMBERS:,} numbers"
-    require(numbers <= _MOST_NUMBERS, f"{most}, got {numbers:,}: ask for fewer sentences")
+    most = f"an answer may take {_MOST_NUMBERS:,} numbers"
+    remedy = "ask for fewer or shorter sentences"
+    require(numbers <= _MOST_NUMBERS, f"{most}, got {numbers:,}: {remedy}")
 
 
 def _check_marks(picture: viz.Picture) -> None:
