@@ -75,6 +75,14 @@ def test_the_next_port_is_taken_if_one_is_not_free(run):
             assert get(address)["version"] == 1
 
 
+def test_there_are_no_ports_beyond_the_last(run):
+    with socket.create_server(("127.0.0.1", 65535)):
+        line = command(run, "--port", 65535, "--no-browser")
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == "error: ports 65535 to 65535 are all taken: --port another one\n"
+
+
 def test_the_browser_is_opened(run, tmp_path: Path):
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"

@@ -219,7 +219,7 @@ def explore(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
     data: DataFolder = Path("."),
     host: Annotated[
-        str, typer.Option(help="The address to listen on; others than this are open to others.")
+        str, typer.Option(help="The address to listen on; any other lets other machines in.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The next free one if it is taken.")

@@ -40,6 +40,7 @@ def build_app(explorer: Explorer, host: str = "127.0.0.1", page: Path = PAGE) ->
         openapi_url=f"{_API}/openapi.json",
         docs_url=None,  # these pages would load scripts from elsewhere
         redoc_url=None,
+        # which the environment could otherwise have sent to another host
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         responses={422: {"model": Problem, "description": "What is wrong, in one sentence"}},
     )

@@ -55,7 +55,8 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(
             f"host must be an address of this machine, got {host!r}: {error}"
         ) from None
-    for number in range(port, port + _PORTS_TRIED):
+    ports = range(port, min(port + _PORTS_TRIED, 2**16))
+    for number in ports:
         # asyncio sends without delay where a socket says that it speaks TCP: 40 ms an answer.
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -69,7 +70,7 @@ def listen(host: str, port: int) -> socket.socket:
                 raise InputError(f"cannot listen on {host}, port {number}: {reason}") from None
         else:
             return listening
-    raise InputError(f"ports {port} to {port + _PORTS_TRIED - 1} are all taken: --port another one")
+    raise InputError(f"ports {ports[0]} to {ports[-1]} are all taken: --port another one")
 
 
 def _address(host: str, port: int) -> str:
