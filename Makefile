@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all test-gpu lint bench performance check-data
+.PHONY: install train test test-all test-gpu lint bench performance check-data page
 
 install: .venv/installed
 
@@ -40,3 +40,7 @@ performance: install
 
 check-data: install
 	$(BIN)/python tests/check_data.py "$(DATA)"
+
+# What is built is kept in the repository: who uses the explorer needs no npm.
+page:
+	cd frontend && npm ci --no-audit --no-fund && npm run build

@@ -1,12 +1,13 @@
 """Small runs for tests."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from accelerate import Accelerator
 
 from probformer.config import RunSettings, from_dict
 from probformer.training.report import LineReporter
-from probformer.training.run_folder import read_metrics
+from probformer.training.run_folder import read_metrics, write_description, write_weights
 from probformer.training.start import prepare
 
 PT = {
@@ -40,6 +41,15 @@ def ready(given: RunSettings, folder: Path, resume=False, init=None):
     """A training just before its first step."""
     accelerator = Accelerator(cpu=True)
     return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume)
+
+
+def saved(folder: Path, task="tagging", encoder=PT, vocabulary=None) -> Path:
+    """A run folder with the weights that training would begin with."""
+    given = settings(task, encoder, size=100)
+    run = ready(replace(given, vocabulary=vocabulary or given.vocabulary), folder).run
+    write_description(folder, run, None)
+    write_weights(folder, run.model)
+    return folder
 
 
 def assert_same_runs(first: Path, second: Path):

@@ -9,8 +9,10 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import candidates
 import epoch
+import explore
 import performance
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
+from runs import saved
 
 
 @pytest.mark.parametrize("name", ["UV", "Full"])
@@ -75,3 +77,18 @@ def test_made_up_sentences_are_as_long_as_those_of_the_treebank(tmp_path):
     assert len(lengths) == 5000
     assert 20 < sum(lengths) / 5000 < 22
     assert max(lengths) <= 82
+
+
+def test_the_explorer_is_asked_as_often_as_it_says(tmp_path, monkeypatch, capsys):
+    run = saved(tmp_path / "tiny", "mlm")
+    monkeypatch.setattr(sys, "argv", ["explore.py", str(run), "--words", "7", "--requests", "4"])
+    explore.main()
+    out = capsys.readouterr().out
+    assert "7 words, 4 requests" in out
+    median, high, slowest = (float(line.split()[-2]) for line in out.splitlines()[-3:])
+    assert 0 < median <= high <= slowest
+
+
+def test_percentiles_of_the_explorer():
+    found = explore.figures([number / 1000 for number in range(1, 301)])
+    assert found == pytest.approx({"median": 150.5, "99th percentile": 298, "slowest": 300})

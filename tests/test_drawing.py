@@ -1,7 +1,6 @@
 """`draw`: from a run and a sentence to a picture, and what it says to wrong input."""
 
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,23 +12,15 @@ from probformer.analysis.reading import read_sentences
 from probformer.cli import app
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
-from probformer.training.run_folder import load_run, write_description, write_weights
-from runs import PT, TRANSFORMER, ready, settings
+from probformer.training.run_folder import load_run
+from runs import PT, TRANSFORMER, saved
 
 SENTENCE = "the dog sleeps ."
 
 
-def saved(folder: Path, encoder=PT, vocabulary=None) -> str:
-    given = settings("tagging", encoder, size=100)
-    run = ready(replace(given, vocabulary=vocabulary or given.vocabulary), folder).run
-    write_description(folder, run, None)
-    write_weights(folder, run.model)
-    return str(folder)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return saved(tmp_path_factory.mktemp("run"), {**PT, "root": {"labels": 5}})
+    return str(saved(tmp_path_factory.mktemp("run"), encoder={**PT, "root": {"labels": 5}}))
 
 
 def arcs_of(panel):
@@ -78,7 +69,7 @@ def test_owners_are_words_not_bytes(tmp_path: Path):
 
 
 def test_attention_of_a_transformer_has_pictures_but_no_labels(tmp_path: Path):
-    folder = saved(tmp_path, TRANSFORMER)
+    folder = str(saved(tmp_path, encoder=TRANSFORMER))
     assert len(draw(folder, SENTENCE, channel="all").panels) == 2
     assert [panel.title for panel in draw(folder, SENTENCE, "iterations").panels] == [
         "layer 1 of 1"

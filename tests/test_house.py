@@ -11,6 +11,7 @@ SOURCE = Path(probformer.__file__).parent
 TOP_DOWN = [
     "__main__",
     "cli",
+    "web",
     "analysis",
     "training",
     "tasks",

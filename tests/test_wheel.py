@@ -21,6 +21,8 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path):
     assert "probformer/py.typed" in names
     for source in (ROOT / "src/probformer").rglob("*.py"):
         assert source.relative_to(ROOT / "src").as_posix() in names
+    for built in (ROOT / "src/probformer/web/static").rglob("*.*"):
+        assert built.relative_to(ROOT / "src").as_posix() in names
 
     run(sys.executable, "-m", "venv", tmp_path / "empty")
     python = tmp_path / "empty/bin/python"

@@ -215,6 +215,30 @@ def parse(
 
 
 @app.command()
+def explore(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
+    data: DataFolder = Path("."),
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; any other lets other machines in.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The next free one if it is taken.")
+    ] = 8765,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+) -> None:
+    """A page that shows how runs read the sentences you type."""
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        packages = "the packages fastapi and uvicorn: pip install 'probformer[explore]'"
+        raise InputError(f"the explorer needs {packages}") from None
+    from probformer.web.server import serve
+
+    serve(runs, data, host, port, browser)
+
+
+@app.command()
 def quickstart(
     out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("runs/quickstart"),
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from probformer import viz
-from probformer.analysis.reading import Floats, Reading, channel_of, read_sentences
+from probformer.analysis.reading import Floats, Reading, channel_of, read_sentence
 from probformer.analysis.texts import words_of
 from probformer.config import EncoderSettings, RunSettings, from_toml
 from probformer.config.lookup import read_settings
@@ -43,19 +43,50 @@ def draw(
     probabilities: bool = False,
 ) -> viz.Picture:
     """A picture of how a run reads a sentence, or of the graph of a run or config."""
-    require_one_of("kind", kind, _OPTIONS)
-    given = {"channel": channel, "iteration": iteration, "threshold": threshold}
-    asked = {name for name, value in given.items() if value is not None}
-    asked |= {"probabilities"} if probabilities else set()
-    asked |= {"sentence"} if sentence.strip() else set()
-    for name in sorted(asked - _OPTIONS[kind]):
-        raise InputError(f"{name} does not go with the kind {kind!r}")
+    asked_sentence = sentence if sentence.strip() else None
+    check_options(kind, channel, iteration, threshold, probabilities, asked_sentence)
     if kind in _GRAPHS:
         return _GRAPHS[kind](_encoder_settings(target))
-    words, chosen = words_of(sentence), _channel(channel)
+    words, _ = words_of(sentence), _channel(channel)  # before anything is loaded
     run = load_run(target)
     note_unknown(run, words)
-    (reading,) = read_sentences(run, [words])
+    reading = read_sentence(run, words)
+    return draw_reading(run, reading, kind, channel, iteration, threshold, probabilities)
+
+
+def check_options(
+    kind: str,
+    channel: str | None = None,
+    iteration: int | None = None,
+    threshold: float | None = None,
+    probabilities: bool = False,
+    sentence: str | None = None,
+) -> None:
+    """Whether those that are given go with the kind of picture."""
+    require_one_of("kind", kind, _OPTIONS)
+    given = {
+        "channel": channel,
+        "iteration": iteration,
+        "probabilities": probabilities or None,
+        "sentence": sentence,
+        "threshold": threshold,
+    }
+    for name, value in given.items():
+        allowed = value is None or name in _OPTIONS[kind]
+        require(allowed, f"{name} does not go with the kind {kind!r}")
+
+
+def draw_reading(
+    run: Run,
+    reading: Reading,
+    kind: str = "arcs",
+    channel: str | None = None,
+    iteration: int | None = None,
+    threshold: float | None = None,
+    probabilities: bool = False,
+) -> viz.Picture:
+    """A picture of a sentence as a run has read it."""
+    chosen = _channel(channel)
     iteration = -1 if iteration is None else iteration
     threshold = viz.THRESHOLD if threshold is None else threshold
     if kind == "labels":
@@ -63,6 +94,7 @@ def draw(
     if kind == "iterations":
         return _draw_iterations(reading, chosen, threshold, probabilities)
     heads, root, titles = _chosen(reading, chosen, reading.iteration(iteration))
+    words = reading.words
     if kind == "heat":
         return viz.heat_map(words, heads, root, probabilities=probabilities, titles=titles)
     return viz.arcs(

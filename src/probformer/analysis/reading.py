@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from probformer.errors import InputError, counted, is_out_of_memory, require
+from probformer.evidence import Evidence
 from probformer.posterior import Posterior
-from probformer.training.predict import encoded_batch
+from probformer.training.predict import encoded_batch, of_sentence
 from probformer.training.run_folder import Run
 
 _TOGETHER, _PAIRS = 64, 2**17
 """Sentences that are read together: at most so many, with so many pairs of words."""
+_NO_WORDS = "a sentence must have words, got none"
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +41,8 @@ class Reading:
     """(T, n, d): the distribution over the labels of each word; a transformer has none."""
     free_energy: Floats | None
     """(T,): where it is defined."""
+    representation: Tensor | None = None
+    """What the task's layer reads of this sentence: its tokens (1, n, d), or one vector (1, d)."""
 
     @property
     def step(self) -> str:
@@ -46,14 +51,14 @@ class Reading:
 
     def channel(self, number: int) -> int:
         """The channel of that number, counted from 0."""
-        return _within("channel", number, self.heads.shape[1])
+        return within("channel", number, self.heads.shape[1])
 
     def iteration(self, number: int) -> int:
         """The iteration of that number, counted from 1, or from the end with −1."""
         count = len(self.heads)
         if -count <= number < 0:
             return count + number
-        return _within(self.step, number, count, first=1) - 1
+        return within(self.step, number, count, first=1) - 1
 
     def over_others(self, at: int) -> tuple[Floats, Floats | None]:
         """Heads (h, n, n) and root (h, n), given that no word heads itself.
@@ -80,31 +85,54 @@ def channel_of(given: str, *names: str) -> int | str:
         raise InputError(f"channel must be a number, {listed}, got {given!r}") from None
 
 
-def _within(what: str, number: int, count: int, first: int = 0) -> int:
+def within(what: str, number: int, count: int, first: int = 0, of: str = "the model") -> int:
     if first <= number < first + count:
         return number
-    found = f"the model has {counted(count, what)}, {first} to {first + count - 1}"
+    found = f"{of} has {counted(count, what)}, {first} to {first + count - 1}"
     raise InputError(f"there is no {what} {number}: {found}")
 
 
-@torch.no_grad()
 def read_sentences(run: Run, sentences: Iterable[Sequence[str]]) -> Iterator[Reading]:
     """Readings in the order of the sentences."""
-    model, device = run.model.eval(), next(run.model.parameters()).device
     for together in _batches(sentences):
-        tokens, mask, word_of = encoded_batch(run.vocabulary, together)
-        try:
-            posterior = model.encoder(tokens.to(device), mask.to(device), trace=True)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            longest = max(map(len, together))
-            what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
-            raise InputError(f"out of memory: {what}") from None
-        steps = posterior.trace
-        assert steps
-        for row, words in enumerate(together):
-            yield _reading(words, np.array(word_of[row]), [_row(step, row) for step in steps])
+        yield from _read(run, together, None)
+
+
+def read_sentence(run: Run, words: Sequence[str], evidence: Evidence | None = None) -> Reading:
+    """One sentence, where `evidence` has a probabilistic transformer observe some variables."""
+    require(len(words) > 0, _NO_WORDS)
+    (reading,) = _read(run, [tuple(words)], evidence)
+    return reading
+
+
+@torch.no_grad()
+def _read(
+    run: Run, together: Sequence[tuple[str, ...]], evidence: Evidence | None
+) -> Iterator[Reading]:
+    model, device = run.model.eval(), next(run.model.parameters()).device
+    tokens, mask, word_of = encoded_batch(run.vocabulary, together)
+    observed = {} if evidence is None else {"evidence": evidence}
+    try:
+        posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        longest = max(map(len, together))
+        what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
+        raise InputError(f"out of memory: {what}") from None
+    steps, represented = posterior.trace, model.encoder.representation(posterior)
+    assert steps
+    for row, words in enumerate(together):
+        alone = of_sentence(represented, row, len(word_of[row]))
+        yield _reading(words, np.array(word_of[row]), [_row(step, row) for step in steps], alone)
+
+
+@torch.no_grad()
+def answer_of(run: Run, reading: Reading) -> dict[str, Any]:
+    """What the task says about the sentence, from the very inference that was read."""
+    assert reading.representation is not None
+    word_of = run.vocabulary.encode(reading.words).word_of
+    return run.task.answer(run.model, reading.representation, reading.words, word_of)
 
 
 def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...]]]:
@@ -113,7 +141,7 @@ def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...
     longest = 0
     for sentence in sentences:
         words = tuple(sentence)
-        require(len(words) > 0, "a sentence must have words, got none")
+        require(len(words) > 0, _NO_WORDS)
         longest = max(longest, len(words))
         if batch and (len(batch) == _TOGETHER or (len(batch) + 1) * longest**2 > _PAIRS):
             yield batch
@@ -130,7 +158,10 @@ def _row(posterior: Posterior, row: int) -> dict[str, Tensor]:
 
 
 def _reading(
-    words: tuple[str, ...], word_of: NDArray[np.int64], steps: Sequence[dict[str, Tensor]]
+    words: tuple[str, ...],
+    word_of: NDArray[np.int64],
+    steps: Sequence[dict[str, Tensor]],
+    representation: Tensor,
 ) -> Reading:
     n = len(word_of)
     first = np.searchsorted(word_of, np.arange(len(words)))  # the first piece of each word
@@ -150,4 +181,5 @@ def _reading(
         None if root is None else root[:, :, first],
         None if labels is None else labels[:, first],
         over_time("free_energy"),
+        representation,
     )

@@ -60,11 +60,16 @@ def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]
     tokens, mask, word_of = encoded_batch(run.vocabulary, sentences)
     device = next(run.model.parameters()).device
     read, _ = run.model(tokens.to(device), mask.to(device))
-    answers = []
-    for row, (words, places) in enumerate(zip(sentences, word_of, strict=True)):
-        alone = read[row : row + 1, : len(places)] if read.dim() == 3 else read[row : row + 1]
-        answers.append(run.task.answer(run.model, alone, words, places))
-    return answers
+    return [
+        run.task.answer(run.model, of_sentence(read, row, len(places)), words, places)
+        for row, (words, places) in enumerate(zip(sentences, word_of, strict=True))
+    ]
+
+
+def of_sentence(read: Tensor, row: int, length: int) -> Tensor:
+    """A batch of one sentence alone: its tokens without padding, or its own vector."""
+    alone = read[row : row + 1]
+    return alone[:, :length] if read.dim() == 3 else alone
 
 
 def encoded_batch(

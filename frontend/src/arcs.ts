@@ -1,0 +1,240 @@
+/** Arcs over words as SVG: laid out once for all steps, so that words and arcs keep their places. */
+
+import { svg } from "./dom";
+import { type Bow, layOut, type Measure, type Row } from "./layout";
+import type { StrongArc } from "./strength";
+import { cut, isRightToLeft, pixels, runRightToLeft, shown } from "./words";
+
+export interface WordLook {
+  text: string;
+  /** A line below: a tag, a guess. */
+  note: string;
+  classes: string;
+}
+
+export interface Size {
+  font: number;
+  level: number;
+  tallest: number;
+  measure: Omit<Measure, "limit">;
+}
+
+export const FULL: Size = {
+  font: 17,
+  level: 24,
+  tallest: 440,
+  measure: { gap: 18, port: 9, root: 36, margin: 72, spread: 48 },
+};
+export const NARROW: Size = {
+  font: 15,
+  level: 20,
+  tallest: 320,
+  measure: { gap: 8, port: 6, root: 32, margin: 44, spread: 24 },
+};
+export const SMALL: Size = {
+  font: 11,
+  level: 13,
+  tallest: 150,
+  measure: { gap: 8, port: 4, root: 24, margin: 34, spread: 8 },
+};
+
+export interface DrawnArc {
+  group: SVGGElement;
+  title: SVGTitleElement;
+  dependent: number;
+  head: number | null;
+}
+
+export interface Drawing {
+  node: SVGSVGElement;
+  /** Both parts, where an arc is in two rows. */
+  arcs: DrawnArc[];
+  words: SVGGElement[];
+  show(step: number): void;
+}
+
+const FOOT = 12;
+const CURVE = 9;
+const BETWEEN = 14;
+
+/** `steps` has the arcs of each step; none is shown until `show` is called. */
+export function drawArcs(
+  words: readonly WordLook[],
+  steps: readonly StrongArc[][],
+  size: Size,
+  limit: number,
+): Drawing {
+  const texts = words.map((word) => shown(word.text));
+  const widths = words.map((word, at) =>
+    Math.max(pixels(texts[at] ?? "", size.font) + 6, pixels(word.note, 0.75 * size.font)),
+  );
+  const measure = { ...size.measure, limit };
+  const rows = layOut(widths, union(steps), measure, runRightToLeft(texts));
+  const noteLine = words.some((word) => word.note) ? 1.15 * size.font : 0;
+  const drawing: Drawing = {
+    node: svg("svg", { class: "arcs" }),
+    arcs: [],
+    words: [],
+    show: (step) => drawing.arcs.forEach((arc) => showArc(arc, texts, probabilities[step])),
+  };
+  const probabilities = steps.map(
+    (arcs) => new Map(arcs.map((arc) => [key(arc), arc.probability])),
+  );
+  let y = 0;
+  for (const row of rows) {
+    const made = drawRow(row, words, texts, widths, size, noteLine, drawing);
+    made.group.setAttribute("transform", `translate(0 ${y})`);
+    drawing.node.append(made.group);
+    y += made.height + BETWEEN;
+  }
+  const width = Math.ceil(rows[0]?.width ?? 0);
+  const height = Math.ceil(Math.max(0, y - BETWEEN));
+  for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` })) {
+    drawing.node.setAttribute(name, String(value));
+  }
+  return drawing;
+}
+
+function union(steps: readonly StrongArc[][]): StrongArc[] {
+  const found = new Map<string, StrongArc>();
+  for (const arc of steps.flat()) {
+    if (!found.has(key(arc))) found.set(key(arc), arc);
+  }
+  return [...found.values()];
+}
+
+function key(arc: { dependent: number; head: number | null }): string {
+  return `${arc.dependent} ${arc.head}`;
+}
+
+function showArc(
+  arc: DrawnArc,
+  words: readonly string[],
+  probabilities: ReadonlyMap<string, number> | undefined,
+): void {
+  const p = probabilities?.get(key(arc));
+  arc.group.classList.toggle("absent", p === undefined);
+  if (p === undefined) return;
+  arc.group.style.setProperty("--strength", p.toFixed(4));
+  const head = arc.head === null ? "ROOT" : words[arc.head];
+  arc.title.textContent = `${words[arc.dependent]} ← ${head}  ${p.toFixed(2)}`;
+}
+
+function drawRow(
+  row: Row,
+  words: readonly WordLook[],
+  texts: readonly string[],
+  widths: readonly number[],
+  size: Size,
+  noteLine: number,
+  drawing: Drawing,
+): { group: SVGGElement; height: number } {
+  const step = Math.min(size.level, size.tallest / Math.max(row.levels, 1));
+  const top = 6 + (row.roots.length ? size.font : 0);
+  const ground = top + row.levels * step + FOOT;
+  const group = svg("g");
+  for (const bow of row.bows) {
+    const y = ground - FOOT - bow.level * step + step / 2;
+    drawing.arcs.push(drawBow(group, texts, bow, y, ground, step, size));
+  }
+  for (const { arc, x } of row.roots) drawing.arcs.push(drawRoot(group, arc, x, top, ground, size));
+  for (const [at, x] of row.places) {
+    const look = words[at];
+    if (!look) continue;
+    const word = drawWord(look, texts[at] ?? "", widths[at] ?? 0, size, noteLine);
+    word.setAttribute("transform", `translate(${x.toFixed(1)} ${ground.toFixed(1)})`);
+    drawing.words[at] = word;
+    group.append(word);
+  }
+  return { group, height: ground + 1.65 * size.font + noteLine + 3 };
+}
+
+function drawWord(
+  look: WordLook,
+  text: string,
+  width: number,
+  size: Size,
+  noteLine: number,
+): SVGGElement {
+  const frame = { x: -width / 2 - 3, y: 1, width: width + 6, height: 1.5 * size.font + noteLine, rx: 5 };
+  const word = svg("g", { class: `word ${look.classes}` }, svg("rect", frame));
+  const direction = isRightToLeft(text) ? "rtl" : "ltr";
+  word.append(svg("text", { y: 1.15 * size.font, "font-size": size.font, direction }, text));
+  if (look.classes.includes("unknown")) {
+    const half = pixels(text, size.font) / 2;
+    word.append(svg("path", { class: "wave", d: `M${-half} ${1.4 * size.font} H${half}` }));
+  }
+  if (look.note) {
+    const y = 1.2 * size.font + noteLine;
+    word.append(svg("text", { class: "note", y, "font-size": 0.75 * size.font }, look.note));
+  }
+  return word;
+}
+
+function drawBow(
+  row: SVGGElement,
+  words: readonly string[],
+  bow: Bow,
+  y: number,
+  ground: number,
+  step: number,
+  size: Size,
+): DrawnArc {
+  const { head, dependent } = bow.arc;
+  const curve = Math.min(CURVE, Math.abs(bow.head - bow.dependent) / 2, 0.8 * step);
+  const side = bow.dependent > bow.head ? 1 : -1;
+  const path =
+    bow.elsewhere === head
+      ? [`M${bow.head} ${y}`]
+      : [`M${bow.head} ${ground} V${y + curve} q0 ${-curve} ${side * curve} ${-curve}`];
+  if (bow.elsewhere === dependent) {
+    path.push(`H${bow.dependent}`);
+  } else {
+    path.push(`H${bow.dependent - side * curve} q${side * curve} 0 ${side * curve} ${curve}`);
+    path.push(`V${ground - 5}`);
+  }
+  const arc = startArc(row, "arc", path.join(" "), bow.arc);
+  if (bow.elsewhere !== dependent) arc.group.append(tip(bow.dependent, ground, size));
+  if (bow.elsewhere !== null) {
+    const [edge, inner] =
+      bow.elsewhere === head ? [bow.head, bow.dependent] : [bow.dependent, bow.head];
+    const outwards = edge > inner ? 1 : -1;
+    const place = { x: edge + 4 * outwards, y: y + 4, "font-size": 0.7 * size.font };
+    const room = Math.floor(size.measure.margin / (0.4 * size.font));
+    const name = cut(words[bow.elsewhere] ?? "", room);
+    const side = outwards > 0 ? "right" : "left";
+    arc.group.append(svg("text", { class: `elsewhere ${side}`, ...place }, name));
+  }
+  return arc;
+}
+
+function drawRoot(
+  row: SVGGElement,
+  arc: { dependent: number; head: number | null },
+  x: number,
+  top: number,
+  ground: number,
+  size: Size,
+): DrawnArc {
+  const drawn = startArc(row, "arc from-root", `M${x} ${top - 2} V${ground - 5}`, arc);
+  const sign = svg("text", { x, y: top - 6, "font-size": 0.65 * size.font }, "ROOT");
+  drawn.group.append(tip(x, ground, size), sign);
+  return drawn;
+}
+
+function startArc(
+  row: SVGGElement,
+  classes: string,
+  d: string,
+  { dependent, head }: { dependent: number; head: number | null },
+): DrawnArc {
+  const title = svg("title");
+  const group = svg("g", { class: classes, "aria-hidden": "true" }, title, svg("path", { class: "line", d }));
+  row.append(group);
+  return { group, title, dependent, head };
+}
+
+function tip(x: number, ground: number, size: Size): SVGPathElement {
+  const half = size.font > 12 ? 3.6 : 2.4;
+  return svg("path", { class: "tip", d: `M${x} ${ground} l${-half} -${2.2 * half} h${2 * half} z` });
+}

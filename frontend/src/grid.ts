@@ -1,0 +1,56 @@
+/** All channels as small pictures; each is a button that chooses its channel. */
+
+import { drawArcs, type Drawing, SMALL, type WordLook } from "./arcs";
+import { element } from "./dom";
+import { keepingFocus } from "./focus";
+import type { StrongArc } from "./strength";
+
+const NARROWEST = 250;
+
+export class Grid {
+  readonly node = element("div", { class: "grid" });
+  private words: readonly WordLook[] = [];
+  /** channels × steps × arcs */
+  private channels: readonly StrongArc[][][] = [];
+  private step = 0;
+  private drawings: Drawing[] = [];
+  private width = 0;
+
+  constructor(private readonly onPick: (channel: number) => void) {
+    new ResizeObserver(() => {
+      if (this.node.clientWidth !== this.width) this.redraw();
+    }).observe(this.node);
+  }
+
+  draw(words: readonly WordLook[], channels: readonly StrongArc[][][], step: number): void {
+    this.words = words;
+    this.channels = channels;
+    this.step = step;
+    this.redraw();
+  }
+
+  show(step: number): void {
+    this.step = step;
+    for (const drawing of this.drawings) drawing.show(step);
+  }
+
+  private redraw(): void {
+    this.width = this.node.clientWidth;
+    if (!this.width || !this.words.length) return;
+    const columns = Math.max(1, Math.min(4, Math.floor(this.width / NARROWEST)));
+    const room = this.width / columns - 28;
+    keepingFocus(this.node, () => {
+      this.drawings = this.channels.map((steps) => drawArcs(this.words, steps, SMALL, room));
+      this.node.replaceChildren(...this.drawings.map((drawing, at) => this.cell(drawing, at)));
+    });
+    this.show(this.step);
+  }
+
+  private cell(drawing: Drawing, channel: number): HTMLButtonElement {
+    drawing.node.setAttribute("aria-hidden", "true");
+    const onclick = () => this.onPick(channel);
+    const title = element("span", { class: "cell-title" }, `channel ${channel}`);
+    const attributes = { type: "button", class: "cell", "data-key": `cell ${channel}`, onclick };
+    return element("button", attributes, title, drawing.node);
+  }
+}

@@ -1,0 +1,52 @@
+"""From what a person clamps to the evidence that inference observes."""
+
+from __future__ import annotations
+
+import torch
+
+from probformer.analysis.reading import within
+from probformer.encoder import Encoder
+from probformer.errors import InputError, require
+from probformer.evidence import FREE, ROOT, Evidence
+from probformer.training.run_folder import Run
+from probformer.web.questions import Clamps, HeadClamp
+
+
+def can_clamp(run: Run) -> bool:
+    """Where words are split, it would be unclear which of their pieces has the head."""
+    return isinstance(run.model.encoder, Encoder) and not run.vocabulary.subwords
+
+
+def evidence_of(run: Run, n: int, clamps: Clamps) -> Evidence | None:
+    """For one sentence of n words; None if nothing is clamped."""
+    if not clamps.heads and not clamps.labels:
+        return None
+    encoder = run.model.encoder
+    if not isinstance(encoder, Encoder):
+        raise InputError("only a probabilistic transformer can be clamped, this is a transformer")
+    require(not run.vocabulary.subwords, "a run that splits words into pieces cannot be clamped")
+    heads = torch.full((1, encoder.settings.channels, n), FREE)
+    for clamp in clamps.heads:
+        chosen = _channels(clamp, encoder.settings.channels)
+        heads[0, chosen, _word(clamp.word, n)] = _head(clamp, n, encoder)
+    labels = torch.full((1, n), FREE)
+    for clamp in clamps.labels:
+        label = within("label", clamp.label, encoder.settings.labels)
+        labels[0, _word(clamp.word, n)] = label
+    return Evidence(labels=labels, heads=heads)
+
+
+def _channels(clamp: HeadClamp, h: int) -> slice | int:
+    return slice(None) if clamp.channel == "all" else within("channel", clamp.channel, h)
+
+
+def _head(clamp: HeadClamp, n: int, encoder: Encoder) -> int:
+    if clamp.head == "root":
+        require(encoder.potentials.root is not None, "this run has no ROOT that could be a head")
+        return ROOT
+    require(clamp.head != clamp.word, f"no word heads itself: word {clamp.word} must have another")
+    return _word(clamp.head, n)
+
+
+def _word(number: int, n: int) -> int:
+    return within("word", number, n, of="the sentence")
