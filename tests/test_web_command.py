@@ -36,11 +36,16 @@ def explore(*arguments, **options):
     return running(command(*arguments), **options)
 
 
+def _heed_interrupts():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def running(line, **options):
     """A server in a process of its own, and its address."""
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
-    process = subprocess.Popen(line, **options)
+    # As at a terminal, though these tests may run in the background, where Ctrl-C is ignored.
+    process = subprocess.Popen(line, **options, preexec_fn=_heed_interrupts)
     try:
         line = process.stdout.readline()
         said = re.fullmatch(r"the explorer is at (http://\S+) until Ctrl-C\n", line)
