@@ -50,6 +50,7 @@ export interface Drawing {
   /** Both parts, where an arc is in two rows. */
   arcs: DrawnArc[];
   words: SVGGElement[];
+  rows: number;
   show(step: number): void;
 }
 
@@ -75,6 +76,7 @@ export function drawArcs(
     node: svg("svg", { class: "arcs" }),
     arcs: [],
     words: [],
+    rows: rows.length,
     show: (step) => drawing.arcs.forEach((arc) => showArc(arc, texts, probabilities[step])),
   };
   const probabilities = steps.map(

@@ -6,6 +6,7 @@ import { keepingFocus } from "./focus";
 import type { StrongArc } from "./strength";
 
 const NARROWEST = 250;
+const MOST_COLUMNS = 4;
 
 export class Grid {
   readonly node = element("div", { class: "grid" });
@@ -37,13 +38,27 @@ export class Grid {
   private redraw(): void {
     this.width = this.node.clientWidth;
     if (!this.width || !this.words.length) return;
-    const columns = Math.max(1, Math.min(4, Math.floor(this.width / NARROWEST)));
-    const room = this.width / columns - 28;
     keepingFocus(this.node, () => {
-      this.drawings = this.channels.map((steps) => drawArcs(this.words, steps, SMALL, room));
+      this.drawings = this.fitted();
       this.node.replaceChildren(...this.drawings.map((drawing, at) => this.cell(drawing, at)));
     });
     this.show(this.step);
+  }
+
+  /** In as many columns as leave every sentence in one row; a long one breaks in any case. */
+  private fitted(): Drawing[] {
+    const most = Math.max(1, Math.min(MOST_COLUMNS, Math.floor(this.width / NARROWEST)));
+    for (let columns = most; columns > 0; columns -= 1) {
+      const drawings = this.inColumns(columns);
+      if (drawings.every((drawing) => drawing.rows === 1)) return drawings;
+    }
+    return this.inColumns(most);
+  }
+
+  private inColumns(columns: number): Drawing[] {
+    this.node.style.setProperty("--columns", String(columns));
+    const room = this.width / columns - 28;
+    return this.channels.map((steps) => drawArcs(this.words, steps, SMALL, room));
   }
 
   private cell(drawing: Drawing, channel: number): HTMLButtonElement {
