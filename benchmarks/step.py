@@ -60,7 +60,8 @@ def main() -> None:
 
     what = f"Training step (forward and backward, dropout {shape.dropout})"
     print(f"{what if training else 'Inference'}, {shape.batch} × {shape.length} words,")
-    print(f"on {machine(device)}; medians of {arguments.repeats} rounds.\n")
+    where = f"{machine(device)}, torch {torch.__version__}"
+    print(f"on {where}; medians of {arguments.repeats} rounds.\n")
     print_table(rounds, memory)
 
 
@@ -147,9 +148,7 @@ def _resident_peak() -> int:
 def machine(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return (
-        f"{torch.get_num_threads()} CPU threads ({platform.machine()}), torch {torch.__version__}"
-    )
+    return f"{torch.get_num_threads()} CPU threads ({platform.machine()})"
 
 
 if __name__ == "__main__":
