@@ -19,7 +19,7 @@ from probformer.tasks.batch import Batch
 
 _REPEATS = 3
 """A shape that came so often will come again."""
-_GRAPHS = 64
+_MOST_GRAPHS = 64
 """More would be many shapes that each come seldom, and each of them keeps memory."""
 
 
@@ -58,7 +58,7 @@ class CapturedGradients(Gradients):
         shape = batch.shape()
         self.seen[shape] += 1
         if shape not in self.graphs:
-            if self.seen[shape] < _REPEATS or len(self.graphs) == _GRAPHS:
+            if self.seen[shape] < _REPEATS or len(self.graphs) == _MOST_GRAPHS:
                 super().add(batch)
                 return
             self.graphs[shape] = self._capture(batch)
