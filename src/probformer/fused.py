@@ -97,15 +97,16 @@ class FusedIterations:
         """Beliefs about the labels after the first `count` iterations."""
         beliefs = list(beliefs)
         for t in range(count):
+            heard = t + 1 < self.inference.iterations
             to_z, *to_root = self._messages([belief.read for belief in beliefs], t)
             step, _ = self.inference.steps(t)
             z, *root = self.labels
             if t + 1 < count and self._labels_are_plain(step):
                 beliefs[0] = beliefs[0]._replace(read=self._updated(to_z, t))
             else:
-                beliefs[0] = z.update(beliefs[0], self.unary + to_z, step)
+                beliefs[0] = z.update(beliefs[0], self.unary + to_z, step, heard)
             for i, (kind, message) in enumerate(zip(root, to_root, strict=True), 1):
-                beliefs[i] = kind.update(beliefs[i], message, step)
+                beliefs[i] = kind.update(beliefs[i], message, step, heard)
         return beliefs
 
     def _labels_are_plain(self, step: float) -> bool:

@@ -88,9 +88,10 @@ def mean_field(
 
         x = potentials.project(_read(labels))
         heads = _update(h, heads, potentials.head_messages(x), step_h)
-        heard = heads if inference.asynchronous else old_heads
-        to_z, *to_root = potentials.label_messages(_read(heard), x)
-        labels = _update(z, labels, [unary + to_z, *to_root], step_z)
+        spoken = heads if inference.asynchronous else old_heads
+        to_z, *to_root = potentials.label_messages(_read(spoken), x)
+        heard = t + 1 < inference.iterations
+        labels = _update(z, labels, [unary + to_z, *to_root], step_z, heard)
 
         if inference.tolerance is not None:
             labels, heads = _where(moving, labels, old_labels), _where(moving, heads, old_heads)
@@ -111,9 +112,10 @@ def _update(
     beliefs: Sequence[Belief],
     messages: Sequence[Tensor],
     step: float,
+    heard: bool = True,
 ) -> list[Belief]:
     triples = zip(kinds, beliefs, messages, strict=True)
-    return [kind.update(old, message, step) for kind, old, message in triples]
+    return [kind.update(old, message, step, heard) for kind, old, message in triples]
 
 
 def _read(beliefs: Sequence[Belief]) -> list[Tensor]:

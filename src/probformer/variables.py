@@ -55,10 +55,12 @@ class Variables:
         q = self._distribution(scores, None, 1.0)
         return Belief(self.prior, scores, q, q.to(self.prior.dtype))
 
-    def update(self, old: Belief, message: Tensor, step: float) -> Belief:
+    def update(self, old: Belief, message: Tensor, step: float, heard: bool = True) -> Belief:
         """Message weights (eqs. 11, 12), step sizes and damping (appendices B.1 and B.2):
 
         M = (1−β)·message + β·M,  Q = α·softmax(M/λ) + (1−α)·Q.
+
+        Labels of the last iteration are not `heard`: no message reads them any more.
         """
         if self.damping:
             message = (1 - self.damping) * message + self.damping * old.message
@@ -66,7 +68,7 @@ class Variables:
         marginals = read = self._distribution(scores, old, step)
         if self.dropout is not None and self.drop_scores:
             scores = self.dropout(scores)
-            read = self._distribution(scores, old, step)
+            read = self._distribution(scores, old, step) if heard else marginals
         elif self.dropout is not None:
             read = self._observe(self.dropout(marginals))
         return Belief(message, scores, marginals, read.to(self.prior.dtype))
