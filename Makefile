@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all test-gpu lint bench performance check-data page
+.PHONY: install train test test-all test-gpu lint bench performance check-data page results
 
 install: .venv/installed
 
@@ -44,3 +44,7 @@ check-data: install
 # What is built is kept in the repository: who uses the explorer needs no npm.
 page:
 	cd frontend && npm ci --no-audit --no-fund && npm run build
+
+results: install
+	{ cat results/about.md; $(BIN)/probformer report results/*.jsonl --markdown; } > docs/results.part
+	mv docs/results.part docs/results.md

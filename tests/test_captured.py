@@ -43,6 +43,21 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
 
 @pytest.mark.gpu
 @needs_cuda
+def test_beyond_the_limit_of_graphs_steps_are_eager(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("probformer.training.captured._MOST_GRAPHS", 1)
+    given = settings("mlm", TRANSFORMER, size=200, chunk=4)
+    run = prepare(given, tmp_path, Path("."), Reporter(), Accelerator())
+    for step in range(12):
+        run._update(np.arange(16 if step % 2 else 8))
+        run.progress.step += 1
+    run._settle()
+    assert isinstance(run.gradients, CapturedGradients)
+    assert len(run.gradients.graphs) == 1
+    assert sorted(run.gradients.seen.values())[-2:] == [6, 6]
+
+
+@pytest.mark.gpu
+@needs_cuda
 def test_a_run_resumes_on_the_device(tmp_path: Path):
     given = settings("tagging", size=100, epochs=2)
     run = prepare(given, tmp_path, Path("."), Reporter(), Accelerator())

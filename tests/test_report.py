@@ -3,6 +3,7 @@
 import json
 import shutil
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from probformer.config.reading import differences
 from probformer.errors import InputError
 from probformer.training.commands import train_one
 from probformer.training.results import _published, collect, print_report
+from probformer.training.run_folder import load_run
 from runs import TRANSFORMER, settings
 from test_cli import probformer
 
@@ -28,11 +30,12 @@ def runs(tmp_path_factory):
 
 def test_seeds_are_one_row_with_mean_and_deviation(runs):
     (row,) = collect([runs / "tagger"])
-    values = [100 * run.final["test"]["accuracy"] for run in row.runs]
+    values = [100 * run.figures["test"]["accuracy"] for run in row.runs]
     assert row.figure() == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
     assert (row.split, row.metric, len(row.runs)) == ("test", "accuracy", 2)
     assert row.speed > 0
-    assert row.parameters == row.runs[0].run.model.encoder.count_parameters()
+    encoder = load_run(runs / "tagger/seed-0").model.encoder
+    assert row.runs[0].parameters == encoder.count_parameters()
 
 
 def test_unlike_runs_are_not_one_row(runs, tmp_path):
@@ -41,8 +44,8 @@ def test_unlike_runs_are_not_one_row(runs, tmp_path):
     rows = collect([runs / "tagger", runs / "tagger/seed-0", other])
     assert sorted(len(row.runs) for row in rows) == [1, 2]
     two = next(row for row in rows if len(row.runs) == 2)
-    total = sum(line["seconds"] for run in two.runs for line in run.epochs)
-    assert two.seconds == pytest.approx(total / 2)
+    total = sum(line["seconds"] for run in two.runs for line in run.curve)
+    assert two.seconds == pytest.approx(total / 2, abs=0.1)
 
 
 def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
@@ -71,9 +74,34 @@ def test_figures_are_kept_a_line_a_run(runs, tmp_path):
     lines = [json.loads(line) for line in kept]
     (row,) = collect([runs / "tagger"])
     assert [line["seed"] for line in lines] == [0, 1]
-    assert [line["figures"] for line in lines] == [run.final for run in row.runs]
+    assert [line["figures"] for line in lines] == [run.figures for run in row.runs]
     assert lines[0]["environment"]["torch"]
     assert lines[0]["sentences"] == 2 * 64
+
+
+def test_kept_figures_are_reported_like_the_runs(runs, tmp_path, capsys):
+    kept = tmp_path / "kept.jsonl"
+    folders = [runs / "tagger", runs / "cogs"]
+    print_report(folders, True, None, kept)
+    of_runs = capsys.readouterr().out
+    print_report([kept], True, None, None)
+    assert capsys.readouterr().out == of_runs
+    assert len(collect([kept, *folders])) == 2  # a run that is given twice is one
+    with pytest.raises(InputError, match="curves need the run folders"):
+        print_report([kept], True, tmp_path / "curves.svg", None)
+    with pytest.raises(InputError, match=r"no\.jsonl: there is no such file"):
+        collect([tmp_path / "no.jsonl"])
+    kept.write_text('{"seed": 0}\n')
+    with pytest.raises(InputError, match=r"kept\.jsonl, line 1: is no result"):
+        collect([kept])
+
+
+def test_the_page_shows_the_figures_that_are_kept(capsys):
+    root = Path(__file__).parents[1]
+    print_report(sorted((root / "results").glob("*.jsonl")), True, None, None)
+    about = (root / "results/about.md").read_text(encoding="utf-8")
+    page = (root / "docs/results.md").read_text(encoding="utf-8")
+    assert page == about + capsys.readouterr().out, "`make results` writes it"
 
 
 def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):
@@ -83,11 +111,13 @@ def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):
     published = read_settings(name, ["seed=3"])
     (folder / "run.toml").write_text(to_toml(published))
     (row,) = collect([folder])
-    assert (row.name, row.changes, str(row.published)) == (name, "", "90.96 ± 0.10")
+    assert (row.title, str(row.published)) == (name, "90.96 ± 0.10")
     changed = read_settings(name, ["training.epochs=17"])
     (folder / "run.toml").write_text(to_toml(changed))
     (row,) = collect([folder])
-    assert (row.changes, row.published) == ("training.epochs=17", None)
+    assert (row.title, row.published) == (f"{name} training.epochs=17", None)
+    changes = "--seeds 0..0 --set training.epochs=17"
+    assert row.command == f"probformer train {name} --data corpora {changes}"
 
 
 def test_every_published_figure_has_a_config():

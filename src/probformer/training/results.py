@@ -10,7 +10,7 @@ import statistics
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -19,15 +19,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from probformer.config import RunSettings, to_toml
+from probformer.config import RunSettings, to_dict
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, require
 from probformer.training.files import read_json
 from probformer.training.plots import plot_curves
 from probformer.training.run_folder import (
-    Run,
-    holds_run,
+    has_begun,
     load_description,
     read_final,
     read_metrics,
@@ -37,13 +36,52 @@ _IN_PER_CENT = ("accuracy", "f1", "exact match")
 
 
 @dataclass(frozen=True)
-class Finished:
-    """A run that came to its end."""
+class Result:
+    """A run that came to its end; but for the curve, a line of a results file."""
 
-    run: Run
-    epochs: list[dict[str, Any]]
-    final: dict[str, dict[str, float]]
+    config: str
+    changes: str
+    seed: int
+    metric: str
+    figures: dict[str, dict[str, float]]
+    """By split."""
+    epochs: int
+    seconds: float
+    sentences: int
+    """Seen in training."""
+    parameters: int
+    """Of the encoder."""
     environment: dict[str, Any]
+    settings: dict[str, Any]
+    """All but the seed."""
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    """An epoch each."""
+
+    @classmethod
+    def of_run(cls, folder: Path) -> Result:
+        final = read_final(folder)
+        if final is None:
+            raise InputError(f"{folder}: the run has not come to its end; resume it first")
+        run, curve = load_description(folder), read_metrics(folder)[:-1]
+        series = folder.parent if folder.name.startswith("seed-") else folder
+        settings = to_dict(run.settings)
+        return cls(
+            config=run.settings.name or series.name,
+            changes=_changes(run.settings),
+            seed=settings.pop("seed"),
+            metric=run.task.metric,
+            figures=final,
+            epochs=len(curve),
+            seconds=round(sum(line["seconds"] for line in curve), 1),
+            sentences=sum(line.get("sentences", 0) for line in curve),
+            parameters=run.model.encoder.count_parameters(),
+            environment=read_json(folder / "environment.json"),
+            settings=settings,
+            curve=curve,
+        )
+
+    def to_json(self) -> str:
+        return json.dumps({k: v for k, v in vars(self).items() if k != "curve"})
 
 
 @dataclass(frozen=True)
@@ -61,73 +99,86 @@ class Published:
 class Row:
     """The runs of one config, with the changes that were made to it."""
 
-    name: str
-    changes: str
-    runs: list[Finished]
+    runs: list[Result]
     published: Published | None
 
     @property
     def title(self) -> str:
-        return f"{self.name} {self.changes}".strip()
+        return f"{self.runs[0].config} {self.runs[0].changes}".strip()
 
     @property
     def split(self) -> str:
         """Where the headline figure is from: "gen" if there is one."""
-        return "gen" if "gen" in self.runs[0].final else "test"
+        return "gen" if "gen" in self.runs[0].figures else "test"
 
     @property
     def metric(self) -> str:
-        return self.runs[0].run.task.metric
-
-    @property
-    def parameters(self) -> int:
-        return self.runs[0].run.model.encoder.count_parameters()
+        return self.runs[0].metric
 
     @property
     def seconds(self) -> float:
         """Of training, on average."""
-        return statistics.mean(sum(line["seconds"] for line in run.epochs) for run in self.runs)
+        return statistics.mean(run.seconds for run in self.runs)
 
     @property
     def speed(self) -> float:
         """Sentences a second in training."""
-        sentences = sum(line.get("sentences", 0) for run in self.runs for line in run.epochs)
-        return sentences / max(sum(line["seconds"] for r in self.runs for line in r.epochs), 1e-9)
+        return sum(run.sentences for run in self.runs) / max(self.seconds * len(self.runs), 1e-9)
+
+    @property
+    def command(self) -> str:
+        first, seeds = self.runs[0], [run.seed for run in self.runs]
+        several = f"{seeds[0]}..{seeds[-1]}"
+        listed = several if len(seeds) == seeds[-1] - seeds[0] + 1 else ",".join(map(str, seeds))
+        changes = "".join(f" --set {change}" for change in first.changes.split())
+        return f"probformer train {first.config} --data corpora --seeds {listed}{changes}"
+
+    @property
+    def machine(self) -> str:
+        found = [run.environment for run in self.runs]
+        return ", ".join(sorted({f"{where['device']}, torch {where['torch']}" for where in found}))
 
     def figure(self, metric: str | None = None, split: str | None = None) -> str:
         """Mean ± deviation, in per cent where that is usual."""
         metric, split = metric or self.metric, split or self.split
         factor = 100 if metric.partition("/")[0] in _IN_PER_CENT else 1
-        values = [factor * run.final[split][metric] for run in self.runs]
+        values = [factor * run.figures[split][metric] for run in self.runs]
         spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
         return f"{statistics.mean(values):.2f}{spread}"
 
     def cases(self) -> list[str]:
         """Metrics of parts of the split."""
-        return [name for name in self.runs[0].final[self.split] if "/" in name]
+        return [name for name in self.runs[0].figures[self.split] if "/" in name]
 
 
-def collect(folders: Iterable[Path]) -> list[Row]:
-    """The runs in the folders, or in the folders inside of them, by config and changes to it."""
-    paths = {path.resolve(): path for folder in folders for path in _run_folders(folder)}
-    rows: dict[tuple[str, str, str], list[Finished]] = {}
-    for path in paths.values():
-        try:
-            run = _finished(path)
-        except InputError as error:
-            if len(paths) == 1:
-                raise
-            print(f"left out: {error}", file=sys.stderr)
-            continue
-        settings = run.run.settings
-        series = path.parent if path.name.startswith("seed-") else path
-        key = (settings.name or series.name, _changes(settings), to_toml(replace(settings, seed=0)))
-        rows.setdefault(key, []).append(run)
+def collect(paths: Iterable[Path]) -> list[Row]:
+    """What is in run folders, in folders of them and in results files, by config and changes."""
+    rows: dict[tuple[str, str, str], dict[int, Result]] = {}
+    for run in _results(paths):
+        key = run.config, run.changes, json.dumps(run.settings)
+        rows.setdefault(key, {})[run.seed] = run
     published = _published()
     return [
-        Row(name, changes, runs, published.get(name) if _comparable(changes) else None)
-        for (name, changes, _), runs in sorted(rows.items(), key=lambda item: item[0])
+        Row(
+            sorted(runs.values(), key=lambda run: run.seed),
+            published.get(config) if _comparable(changes) else None,
+        )
+        for (config, changes, _), runs in sorted(rows.items(), key=lambda item: item[0])
     ]
+
+
+def _results(paths: Iterable[Path]) -> list[Result]:
+    paths = list(paths)
+    kept = [run for path in paths if path.suffix == ".jsonl" for run in load_results(path)]
+    folders = [f for path in paths if path.suffix != ".jsonl" for f in _run_folders(path)]
+    for folder in folders:
+        try:
+            kept.append(Result.of_run(folder))
+        except InputError as error:
+            if len(folders) == len(paths) == 1:
+                raise
+            print(f"left out: {error}", file=sys.stderr)
+    return kept
 
 
 def _comparable(changes: str) -> bool:
@@ -137,19 +188,11 @@ def _comparable(changes: str) -> bool:
 
 
 def _run_folders(folder: Path) -> list[Path]:
-    if holds_run(folder):
+    if has_begun(folder):
         return [folder]
-    inside = [path for path in sorted(folder.glob("*")) if holds_run(path)]
+    inside = [path for path in sorted(folder.glob("*")) if has_begun(path)]
     require(bool(inside), f"{folder}: is no run folder, and has none in it")
     return inside
-
-
-def _finished(folder: Path) -> Finished:
-    final = read_final(folder)
-    if final is None:
-        raise InputError(f"{folder}: the run has not come to its end; resume it first")
-    environment = read_json(folder / "environment.json")
-    return Finished(load_description(folder), read_metrics(folder)[:-1], final, environment)
 
 
 def _changes(settings: RunSettings) -> str:
@@ -167,45 +210,44 @@ def _published() -> Mapping[str, Published]:
 
 def save_results(rows: Iterable[Row], path: Path) -> None:
     """A line of JSON a run: what remains when the run folders are gone."""
-    lines = [
-        {
-            "config": row.name,
-            "changes": row.changes,
-            "seed": run.run.settings.seed,
-            "figures": run.final,
-            "epochs": len(run.epochs),
-            "seconds": round(sum(line["seconds"] for line in run.epochs), 1),
-            "sentences": sum(line.get("sentences", 0) for line in run.epochs),
-            "parameters": row.parameters,
-            "environment": run.environment,
-        }
-        for row in rows
-        for run in sorted(row.runs, key=lambda run: run.run.settings.seed)
-    ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    lines = (f"{run.to_json()}\n" for row in rows for run in row.runs)
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def load_results(path: Path) -> list[Result]:
+    require(path.is_file(), f"{path}: there is no such file")
+    results = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            results.append(Result(**json.loads(line)))
+        except (TypeError, ValueError) as error:
+            where = f"{path}, line {number}"
+            raise InputError(f"{where}: is no result that `report --save` wrote: {error}") from None
+    return results
 
 
 def print_report(
-    folders: Iterable[Path], markdown: bool, curves: Path | None, save: Path | None
+    paths: Iterable[Path], markdown: bool, curves: Path | None, save: Path | None
 ) -> None:
-    rows = collect(folders)
+    rows = collect(paths)
     if save is not None:
         save_results(rows, save)
     for title, table in _tables(rows):
         if markdown:
-            print(f"{title}\n\n" if title else "", _as_markdown(table), sep="")
+            print(f"## {title}\n\n" if title else "", _as_markdown(table), sep="")
         else:
             shown = Table(*table[0], title=title or None)
             for line in table[1:]:
                 shown.add_row(*line)
             Console(width=None if sys.stdout.isatty() else 120).print(shown)
+    if markdown:
+        how = [[row.title, f"`{row.command}`", row.machine] for row in rows]
+        print("## How\n\n", _as_markdown([["run", "command", "machine"], *how]), sep="")
     if curves is not None:
-        named = {f"{row.name} {row.changes}".strip(): row for row in rows}
-        plot_curves(
-            {name: (row.metric, [r.epochs for r in row.runs]) for name, row in named.items()},
-            curves,
-        )
+        named = {row.title: (row.metric, [run.curve for run in row.runs]) for row in rows}
+        require(all(all(lines) for _, lines in named.values()), "curves need the run folders")
+        plot_curves(named, curves)
         print(f"the curves are in {curves}")
 
 
@@ -219,7 +261,7 @@ def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
             row.figure(),
             str(row.published or ""),
             str(len(row.runs)),
-            f"{row.parameters:,}",
+            f"{row.runs[0].parameters:,}",
             f"{row.speed:,.0f}" if row.speed else "",
             str(timedelta(seconds=round(row.seconds))),
         ]
