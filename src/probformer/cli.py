@@ -288,7 +288,9 @@ def check_data(corpora: Corpora = None, data: DataFolder = Path(".")) -> None:
 
 @app.command()
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of them.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Run folders, folders of them, or files of --save.")
+    ],
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
     curves: Annotated[
         Path | None, typer.Option(help="Draw the curves into this SVG file too.")
