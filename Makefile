@@ -46,5 +46,6 @@ page:
 	cd frontend && npm ci --no-audit --no-fund && npm run build
 
 results: install
-	{ cat results/about.md; $(BIN)/probformer report results/*.jsonl --markdown; } > docs/results.part
+	{ cat results/about.md; $(BIN)/probformer report results/*.jsonl --markdown; \
+	  cat results/structure.md; } > docs/results.part
 	mv docs/results.part docs/results.md

@@ -99,9 +99,9 @@ def test_kept_figures_are_reported_like_the_runs(runs, tmp_path, capsys):
 def test_the_page_shows_the_figures_that_are_kept(capsys):
     root = Path(__file__).parents[1]
     print_report(sorted((root / "results").glob("*.jsonl")), True, None, None)
-    about = (root / "results/about.md").read_text(encoding="utf-8")
-    page = (root / "docs/results.md").read_text(encoding="utf-8")
-    assert page == about + capsys.readouterr().out, "`make results` writes it"
+    names = ("results/about.md", "results/structure.md", "docs/results.md")
+    about, structure, page = ((root / name).read_text(encoding="utf-8") for name in names)
+    assert page == about + capsys.readouterr().out + structure, "`make results` writes it"
 
 
 def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):
