@@ -309,7 +309,10 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # an old terminal may not know all letters
     signal.signal(signal.SIGTERM, _terminate)  # so that runs side by side are stopped too
-    _guarded(app)
+    try:
+        _guarded(app)
+    finally:  # nothing is left to be stopped, and to raise an error now would only make noise
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _terminate(number: int, frame: object) -> None:
