@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -311,8 +312,18 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminate)  # so that runs side by side are stopped too
     try:
         _guarded(app)
-    finally:  # nothing is left to be stopped, and to raise an error now would only make noise
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    except SystemExit as end:
+        if "RANK" in os.environ:
+            _end_at_once(end.code)
+        raise
+
+
+def _end_at_once(status: Any) -> None:
+    """One of several processes: torch's threads between them may abort it while Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -6,7 +6,6 @@ on a cluster they may see a shared folder as it was a minute ago.
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -37,7 +36,6 @@ def join_processes() -> Accelerator:
     if not distributed.is_initialized():
         with _one_sentence():
             _meet("gloo" if on_cpu else "nccl")
-        atexit.register(_leave)
     return Accelerator(cpu=on_cpu)
 
 
@@ -59,12 +57,6 @@ def _meet(backend: str) -> None:
     distributed.init_process_group(
         backend, store=store, rank=rank, world_size=count, timeout=TIMEOUT
     )
-
-
-def _leave() -> None:
-    """Its threads may not outlive the interpreter: the process would abort at its end."""
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
 
 
 @contextmanager
