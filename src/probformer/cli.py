@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
@@ -351,6 +353,9 @@ def _guarded(command: Callable[[], Any]) -> None:
 
 def _fail(message: str) -> None:
     typer.echo(f"error: {message}", err=True)
+    if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # torchrun repeats it at its end
+        with suppress(OSError):
+            Path(path).write_text(json.dumps({"message": message, "timestamp": int(time.time())}))
     raise SystemExit(2)
 
 
