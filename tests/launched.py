@@ -15,7 +15,7 @@ SETTINGS += ["training.checkpoint_minutes=0.003"]
 TRAIN = ["train", "mlm-builtin-pt", *(part for s in SETTINGS for part in ("--set", s))]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 ONE_NODE = [*TORCHRUN, "--standalone", "--nproc-per-node", "2"]
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 def train(folder: Path, *more: str) -> list[str]:

@@ -53,7 +53,7 @@ def test_a_killed_process_is_replaced_and_the_run_ends_the_same(whole, tmp_path)
 
 
 DIES = """
-import os, signal
+import os, signal, sys
 from probformer import cli
 from probformer.training import checkpoints, loop
 
@@ -81,6 +81,8 @@ def seal_or_die(part, target):
 
 
 loop.Updates.apply, checkpoints.seal = apply_or_die, seal_or_die
+if RANK == 1:  # to whom the folder is shown so late that it sees nothing of it
+    sys.argv[sys.argv.index("--out") + 1] += "-unseen"
 cli.main()
 """
 
@@ -93,7 +95,7 @@ def test_killed_again_and_again_the_first_process_too_even_while_it_saves(whole,
     with launched(line, tmp_path / "output") as run:
         assert run.ended() == 0, run.text
     assert run.text.count("going on after") == 4
-    assert run.text.count("exitcode: -9") >= 1
+    assert not (tmp_path / "run-unseen").exists()
     assert_ended_like(whole, tmp_path / "run", run.text)
 
 
