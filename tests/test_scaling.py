@@ -216,6 +216,7 @@ def test_two_processes_evaluate_as_one(whole, tmp_path):
 def test_restarts_on_nodes_that_would_read_old_addresses_are_refused(monkeypatch):
     for name, value in (
         ("RANK", "0"),
+        ("MASTER_ADDR", "localhost"),
         ("TORCHELASTIC_USE_AGENT_STORE", "True"),
         ("TORCHELASTIC_MAX_RESTARTS", "3"),
         ("GROUP_WORLD_SIZE", "2"),

@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 
 def join_processes() -> Accelerator:
     """The device, and the other processes if torchrun or accelerate started several."""
-    if "RANK" not in os.environ:
+    if not {"RANK", "MASTER_ADDR"} <= os.environ.keys():
         return Accelerator()
     on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.cuda.is_available()
     if not distributed.is_initialized():
@@ -67,7 +67,7 @@ def _one_sentence() -> Iterator[None]:
     except RuntimeError as error:
         if is_out_of_memory(error):
             raise
-        reason = re.sub(r"^\[.*?\] ", "", str(error)).split(". ")[0].splitlines()[0]
+        reason = re.sub(r"^\[.*?\] ", "", str(error)).split(". ")[0].partition("\n")[0]
         lost = f"another process of the run has ended or does not answer: {reason}"
         raise InputError(lost) from None
 
