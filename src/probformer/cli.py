@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -311,7 +314,20 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # an old terminal may not know all letters
     signal.signal(signal.SIGTERM, _terminate)  # so that runs side by side are stopped too
-    _guarded(app)
+    try:
+        _guarded(app)
+    except SystemExit as end:
+        if "RANK" in os.environ:
+            _end_at_once(end.code)
+        raise
+
+
+def _end_at_once(status: Any) -> None:
+    """One of several processes: torch's threads between them may abort it while Python ends."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(status if isinstance(status, int) else 0 if status is None else 1)
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -339,6 +355,9 @@ def _guarded(command: Callable[[], Any]) -> None:
 
 def _fail(message: str) -> None:
     typer.echo(f"error: {message}", err=True)
+    if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # torchrun repeats it at its end
+        with suppress(OSError):
+            Path(path).write_text(json.dumps({"message": message, "timestamp": int(time.time())}))
     raise SystemExit(2)
 
 

@@ -44,6 +44,14 @@ class Progress:
     schedule: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    path: Path
+    progress: Progress
+    model: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+
+
 def save_checkpoint(
     folder: Path,
     progress: Progress,
@@ -69,22 +77,28 @@ def save_checkpoint(
             shutil.rmtree(old)
 
 
-def load_checkpoint(
-    folder: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    warn: Callable[[str], None],
-) -> tuple[Path, Progress] | None:
+def newest_checkpoint(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
     """The newest whole checkpoint; a damaged one is reported and the one before it taken."""
     for path in sorted(folder.glob("step-*"), reverse=True):
         if not is_sealed(path):
             warn(f"{path}: the checkpoint is damaged; going back to the one before")
             continue
-        model.load_state_dict(read_tensors(path / "model.safetensors"))
-        tensors = read_tensors(path / "optimizer.safetensors")
-        _load_optimizer(model, optimizer, tensors)
-        return path, Progress(**read_json(path / "progress.json"))
+        return Checkpoint(
+            path,
+            Progress(**read_json(path / "progress.json")),
+            read_tensors(path / "model.safetensors"),
+            read_tensors(path / "optimizer.safetensors"),
+        )
     return None
+
+
+def restore(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    model.load_state_dict(checkpoint.model)
+    for name, parameter in model.named_parameters():
+        prefix = f"{name}/"
+        for key, value in checkpoint.optimizer.items():
+            if key.startswith(prefix):
+                optimizer.state[parameter][key.removeprefix(prefix)] = value.to(parameter.device)
 
 
 def restore_best(checkpoint: Path, best: Path) -> None:
@@ -101,13 +115,3 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state[parameter].items()
     }
-
-
-def _load_optimizer(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
-) -> None:
-    for name, parameter in model.named_parameters():
-        prefix = f"{name}/"
-        state = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
-        for key, value in state.items():
-            optimizer.state[parameter][key] = value.to(parameter.device)

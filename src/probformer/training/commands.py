@@ -82,7 +82,8 @@ def train_one(
     try:
         if not accelerator.is_main_process:
             return _train(settings, folder, data, reporter, accelerator, init, resume)
-        with only_one(folder):
+        # The processes before a restart may still be ending, on another node or as orphans.
+        with only_one(folder, patience=60.0 if accelerator.num_processes > 1 else 0.0):
             return _train(settings, folder, data, reporter, accelerator, init, resume)
     except Stopped as stopped:
         reporter.say(f"stopped; the same command with --resume goes on from {folder}")

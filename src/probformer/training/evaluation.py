@@ -6,13 +6,13 @@ from collections import defaultdict
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import gather_object
 from torch import Tensor
 
 from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.heads import Model
 from probformer.tasks import Task
+from probformer.training.processes import from_all_processes
 
 TOKENS, TOKENS_ON_GPU = 4096, 16384
 """Of a batch, padding included."""
@@ -36,7 +36,7 @@ def evaluate(
     total: defaultdict[str, float] = defaultdict(float)
     # Counts stay on the device until all batches are done.
     sums = {name: sum(map(float, values)) for name, values in own.items()}
-    for counts in gather_object([sums]):
+    for counts in from_all_processes(sums):
         for name, value in counts.items():
             total[name] += value
     return task.metrics(total)

@@ -14,6 +14,7 @@ import math
 import signal
 import time
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,20 +35,21 @@ from probformer.tasks.task import gold_head_loss
 from probformer.training.captured import CapturedGradients, Gradients
 from probformer.training.checkpoints import (
     Progress,
-    load_checkpoint,
+    newest_checkpoint,
+    restore,
     restore_best,
     save_checkpoint,
 )
 from probformer.training.curves import write_curves
 from probformer.training.evaluation import evaluate
-from probformer.training.processes import sum_over_processes
+from probformer.training.files import read_tensors
+from probformer.training.processes import ask_first, sum_over_processes
 from probformer.training.report import Reporter
 from probformer.training.run_folder import (
     WEIGHTS,
     Run,
     append_metrics,
     forget_metrics_after,
-    load_run,
     read_metrics,
     write_model_card,
     write_weights,
@@ -118,13 +120,14 @@ class Training:
 
     def resume(self) -> bool:
         """Go back to the last whole checkpoint; false if there is none."""
-        states = self.folder / "state"
-        found = load_checkpoint(states, self.model, self.optimizer, self.reporter.warn)
+        states, warn = self.folder / "state", self.reporter.warn
+        found = ask_first(self.accelerator, lambda: newest_checkpoint(states, warn))
         if found is not None:
-            path, self.progress = found
+            restore(found, self.model, self.optimizer)
+            self.progress = found.progress
             self.schedule.load_state(self.progress.schedule)
             if self.accelerator.is_main_process:
-                restore_best(path, self.folder / WEIGHTS)
+                restore_best(found.path, self.folder / WEIGHTS)
         if self.accelerator.is_main_process:
             forget_metrics_after(self.folder, self.progress.epoch)
         return found is not None
@@ -292,8 +295,9 @@ class Training:
         self._saved = time.monotonic()
 
     def _finish(self) -> dict[str, dict[str, float]]:
-        self.accelerator.wait_for_everyone()
-        best = load_run(self.folder).model.to(self.accelerator.device)
+        best = deepcopy(self.model)
+        weights = ask_first(self.accelerator, lambda: read_tensors(self.folder / WEIGHTS))
+        best.load_state_dict(weights)
         results = {
             name: evaluate(best, self.run.task, split, self.accelerator)
             for name, split in self.splits.items()

@@ -21,6 +21,7 @@ from probformer.tasks import Task, build_task
 from probformer.tasks.batch import UNKNOWN_HEAD
 from probformer.training.curves import check_tensorboard
 from probformer.training.loop import Training
+from probformer.training.processes import ask_first
 from probformer.training.report import Reporter
 from probformer.training.run_folder import (
     Run,
@@ -45,14 +46,7 @@ def prepare(
     resume: bool = False,
 ) -> Training:
     """Reads the data, builds the model, and goes back to a checkpoint if told so."""
-    going_on = resume and has_begun(folder)
-    if resume and not going_on:
-        reporter.say(f"{folder} holds no run to resume: starting anew")
-    elif going_on:
-        _check_same_settings(settings, folder)
-    elif holds_run(folder):
-        choice = "--resume goes on with it, --out chooses another folder"
-        raise InputError(f"{folder}: holds a run already; {choice}")
+    going_on = ask_first(accelerator, lambda: _goes_on(settings, folder, resume, reporter))
     if settings.training.tensorboard:
         check_tensorboard()
 
@@ -61,7 +55,7 @@ def prepare(
     task = build_task(settings.task, vocabulary)
     task.skips_bad_sentences = getattr(settings.data, "skip_bad_lines", False)
     task.learn_classes(corpus.splits["train"])
-    if going_on:
+    if going_on and accelerator.is_main_process:
         _check_same_data(task, folder)
     splits = {name: encode_split(name, corpus, task, reporter) for name in corpus.splits}
     _check_lengths(settings, splits)
@@ -72,7 +66,6 @@ def prepare(
     run = Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
     if init is not None and not going_on:
         reporter.say(start_from(run, load_run(init)))
-    accelerator.wait_for_everyone()  # nobody looks for a run any more: it may be written
     if accelerator.is_main_process and going_on:
         write_settings(folder, settings)
     elif accelerator.is_main_process:
@@ -85,6 +78,19 @@ def prepare(
         place = f"{counted(done.epoch, 'epoch')} and {counted(done.batch, 'batch', 'batches')}"
         reporter.say(f"going on after {place}")
     return training
+
+
+def _goes_on(settings: RunSettings, folder: Path, resume: bool, reporter: Reporter) -> bool:
+    """Whether there is a run to go on with; one that is there is never overwritten."""
+    going_on = resume and has_begun(folder)
+    if resume and not going_on:
+        reporter.say(f"{folder} holds no run to resume: starting anew")
+    elif going_on:
+        _check_same_settings(settings, folder)
+    elif holds_run(folder):
+        choice = "--resume goes on with it, --out chooses another folder"
+        raise InputError(f"{folder}: holds a run already; {choice}")
+    return going_on
 
 
 def _report_model(run: Run, accelerator: Accelerator, reporter: Reporter) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
-from probformer.errors import InputError
+from probformer.errors import require
 
 try:
     import fcntl
@@ -49,19 +50,33 @@ class StopSignal:
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """While this lasts, no other process trains in the folder."""
+def only_one(folder: Path, patience: float = 0.0) -> Iterator[None]:
+    """While this lasts, no other process trains in the folder.
+
+    One that is about to end is waited for, for so many seconds.
+    """
     state = folder / "state"
-    state.mkdir(parents=True, exist_ok=True)
-    with (state / "lock").open("w") as file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(f"{folder}: another process is training this run") from None
+    give_up = time.monotonic() + patience
+    while (file := _locked(state)) is None:
+        require(time.monotonic() < give_up, f"{folder}: another process is training this run")
+        time.sleep(0.2)
+    with file:
         try:
             yield
         finally:
             if set(folder.rglob("*")) == {state, state / "lock"}:  # nothing was begun
                 shutil.rmtree(state)
                 folder.rmdir()
+
+
+def _locked(state: Path) -> IO[str] | None:
+    """The open lock; none while another process has it."""
+    state.mkdir(parents=True, exist_ok=True)
+    file = (state / "lock").open("w")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+    return file
