@@ -101,7 +101,8 @@ def mean_field(
             step = _posterior(labels, heads, potentials, unary.dtype)
             energy = _free_energy(unary, mask, potentials, step, inference)
             steps.append(replace(step, free_energy=energy))
-        if inference.tolerance is not None and not moving.any():
+        at_rest = inference.tolerance is not None and not torch.compiler.is_compiling()
+        if at_rest and not moving.any():  # a compiled graph cannot end early; nothing moves any more
             break
     shown = heads if attention else []
     return _posterior(labels, shown, potentials, unary.dtype, steps if trace else None)
