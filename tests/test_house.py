@@ -12,6 +12,8 @@ TOP_DOWN = [
     "__main__",
     "cli",
     "web",
+    "tuning",
+    "export",
     "analysis",
     "training",
     "tasks",

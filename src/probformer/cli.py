@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -236,6 +237,54 @@ def explore(
     from probformer.web.server import serve
 
     serve(runs, data, host, port, browser)
+
+
+@app.command()
+def tune(
+    config: Config,
+    space: Annotated[
+        str, typer.Option(help="A TOML file: settings and their ranges; or one that comes along.")
+    ],
+    trials: Annotated[int, typer.Option(help="In all, over all workers.")] = 20,
+    change: Set = [],  # noqa: B006  typer copies it
+    data: DataFolder = Path("."),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where trials go, the same for all workers; runs/NAME-tuning if none."),
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="random, or tpe: learns from trials.")] = "random",
+    prune: Annotated[bool, typer.Option("--prune", help="Stop trials below the median.")] = False,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Of Optuna: a URL, or a journal file; study.db in the folder if none."),
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Its name; the config's if none.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the values that are drawn.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the search into this SVG file.")] = None,
+) -> None:
+    """Search for better settings. Start it several times for several workers, or to go on."""
+    if find_spec("optuna") is None:
+        raise InputError("tuning needs the package optuna: pip install 'probformer[tune]'")
+    from probformer.tuning.command import tune as search
+
+    search(config, space, change, data, out, trials, sampler, prune, storage, study, seed, plot)
+
+
+@app.command()
+def export(
+    run: RunFolder,
+    onnx: Annotated[bool, typer.Option("--onnx", help="Write model.onnx.")] = False,
+    torch: Annotated[
+        bool, typer.Option("--torch", help="Write model.pt2, a program of torch.export.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the file goes; into the run folder by default.")
+    ] = None,
+) -> None:
+    """Write a trained model as a file that runs without Probformer, and compare it with PyTorch."""
+    from probformer.export import export_run
+
+    export_run(run, onnx, torch, out)
 
 
 @app.command()

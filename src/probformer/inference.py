@@ -101,8 +101,8 @@ def mean_field(
             step = _posterior(labels, heads, potentials, unary.dtype)
             energy = _free_energy(unary, mask, potentials, step, inference)
             steps.append(replace(step, free_energy=energy))
-        at_rest = inference.tolerance is not None and not torch.compiler.is_compiling()
-        if at_rest and not moving.any():  # a compiled graph cannot end early; nothing moves any more
+        may_end = inference.tolerance is not None and not torch.compiler.is_compiling()
+        if may_end and not moving.any():  # in a graph those at rest wait for the last iteration
             break
     shown = heads if attention else []
     return _posterior(labels, shown, potentials, unary.dtype, steps if trace else None)

@@ -26,6 +26,10 @@ class Stopped(Exception):
         self.signal_number = signal_number
 
 
+class InUse(InputError):
+    """Another process has the folder."""
+
+
 class StopSignal:
     """Notes a Ctrl-C or a SIGTERM; a second Ctrl-C stops at once."""
 
@@ -58,10 +62,20 @@ def only_one(folder: Path) -> Iterator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InputError(f"{folder}: another process is training this run") from None
+                raise InUse(f"{folder}: another process is training this run") from None
         try:
             yield
         finally:
             if set(folder.rglob("*")) == {state, state / "lock"}:  # nothing was begun
                 shutil.rmtree(state)
                 folder.rmdir()
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Processes that come here wait for each other."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
