@@ -155,8 +155,9 @@ def _looking_at_all_pairs(model: Model) -> Iterator[None]:
 def _longest(model: Model) -> int | None:
     """Where there is a table of positions, it ends somewhere."""
     settings = model.encoder.settings
-    learned = isinstance(settings, TransformerSettings) and settings.positions == "learned"
-    return settings.longest if learned else None
+    if isinstance(settings, TransformerSettings) and settings.positions == "learned":
+        return settings.longest
+    return None
 
 
 def _lengths(model: Model) -> list[int]:
