@@ -7,7 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from probformer.cli import _guarded, app
+from probformer.cli import app
+from probformer.endings import _guarded
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
 from probformer.errors import InputError

@@ -11,7 +11,10 @@ SOURCE = Path(probformer.__file__).parent
 TOP_DOWN = [
     "__main__",
     "cli",
+    "endings",
     "web",
+    "tuning",
+    "export",
     "analysis",
     "training",
     "tasks",

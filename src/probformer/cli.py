@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
-import time
-from collections.abc import Callable
-from contextlib import suppress
-from io import TextIOWrapper
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import probformer
-from probformer.errors import InputError, is_out_of_memory
+from probformer.endings import run_command
+from probformer.errors import InputError
 
 app = typer.Typer(
     help="Probabilistic transformers: train, evaluate and use encoders that infer dependencies.",
@@ -242,6 +237,54 @@ def explore(
 
 
 @app.command()
+def tune(
+    config: Config,
+    space: Annotated[
+        str, typer.Option(help="A TOML file: settings and their ranges; or one that comes along.")
+    ],
+    trials: Annotated[int, typer.Option(help="In all, over all workers.")] = 20,
+    change: Set = [],  # noqa: B006  typer copies it
+    data: DataFolder = Path("."),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where trials go, the same for all workers; runs/NAME-tuning if none."),
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="random, or tpe: learns from trials.")] = "random",
+    prune: Annotated[bool, typer.Option("--prune", help="Stop trials below the median.")] = False,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Of Optuna: a URL, or a journal file; study.db in the folder if none."),
+    ] = None,
+    study: Annotated[str | None, typer.Option(help="Its name; the config's if none.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the values that are drawn.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the search into this SVG file.")] = None,
+) -> None:
+    """Search for better settings. Start it several times for several workers, or to go on."""
+    if find_spec("optuna") is None:
+        raise InputError("tuning needs the package optuna: pip install 'probformer[tune]'")
+    from probformer.tuning.command import tune as search
+
+    search(config, space, change, data, out, trials, sampler, prune, storage, study, seed, plot)
+
+
+@app.command()
+def export(
+    run: RunFolder,
+    onnx: Annotated[bool, typer.Option("--onnx", help="Write model.onnx.")] = False,
+    torch: Annotated[
+        bool, typer.Option("--torch", help="Write model.pt2, a program of torch.export.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the file goes; into the run folder by default.")
+    ] = None,
+) -> None:
+    """Write a trained model as a file that runs without Probformer, and compare it with PyTorch."""
+    from probformer.export import export_run
+
+    export_run(run, onnx, torch, out)
+
+
+@app.command()
 def quickstart(
     out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("runs/quickstart"),
 ) -> None:
@@ -309,56 +352,7 @@ def report(
 
 
 def main() -> None:
-    """Errors that a user can mend are one sentence and exit status 2."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an old terminal may not know all letters
-    signal.signal(signal.SIGTERM, _terminate)  # so that runs side by side are stopped too
-    try:
-        _guarded(app)
-    except SystemExit as end:
-        if "RANK" in os.environ:
-            _end_at_once(end.code)
-        raise
-
-
-def _end_at_once(status: Any) -> None:
-    """One of several processes: torch's threads between them may abort it while Python ends."""
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):
-            stream.flush()
-    os._exit(status if isinstance(status, int) else 0 if status is None else 1)
-
-
-def _terminate(number: int, frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
-def _guarded(command: Callable[[], Any]) -> None:
-    try:
-        command()
-    except InputError as error:
-        _fail(str(error))
-    except BrokenPipeError:  # whoever read our output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-        raise SystemExit(130) from None
-    except OSError as error:
-        _fail(f"{error.filename or 'writing or reading failed'}: {error.strerror or error}")
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        remedies = "a smaller training.chunk or training.batch may help, or shorter sentences"
-        _fail(f"out of memory: {remedies}")
-
-
-def _fail(message: str) -> None:
-    typer.echo(f"error: {message}", err=True)
-    if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # torchrun repeats it at its end
-        with suppress(OSError):
-            Path(path).write_text(json.dumps({"message": message, "timestamp": int(time.time())}))
-    raise SystemExit(2)
+    run_command(app)
 
 
 if __name__ == "__main__":

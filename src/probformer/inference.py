@@ -101,7 +101,8 @@ def mean_field(
             step = _posterior(labels, heads, potentials, unary.dtype)
             energy = _free_energy(unary, mask, potentials, step, inference)
             steps.append(replace(step, free_energy=energy))
-        if inference.tolerance is not None and not moving.any():
+        may_end = inference.tolerance is not None and not torch.compiler.is_compiling()
+        if may_end and not moving.any():  # in a graph those at rest wait for the last iteration
             break
     shown = heads if attention else []
     return _posterior(labels, shown, potentials, unary.dtype, steps if trace else None)

@@ -15,36 +15,46 @@ from probformer.errors import InputError, require
 
 def read_settings(config: str, changes: list[str]) -> RunSettings:
     """The settings of a TOML file, or of a config that comes along, with changes like a.b=c."""
-    path = find_config(config)
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as TOML: {error}") from None
-    values.setdefault("name", path.stem)
-    for change in changes:
-        apply_change(values, change)
+    values = read_values(config, changes)
     try:
         return from_dict(RunSettings, values)
     except InputError as error:
         changed = f" with {', '.join(changes)}" if changes else ""
-        raise InputError(f"{path}{changed}: {error}") from None
+        raise InputError(f"{find_config(config)}{changed}: {error}") from None
 
 
-def shipped_configs() -> dict[str, Path]:
+def read_values(config: str, changes: list[str]) -> dict[str, Any]:
+    """The same as nested dictionaries, before anybody looks at them."""
+    path = find_config(config)
+    values = read_toml(path)
+    values.setdefault("name", path.stem)
+    for change in changes:
+        apply_change(values, change)
+    return values
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as TOML: {error}") from None
+
+
+def shipped_configs(folder: str = ".") -> dict[str, Path]:
     """The configs that come along, by name; they lie beside the package or inside of it."""
     package = Path(probformer.__file__).parent
-    folders = (package.parents[1] / "configs", package / "configs")
-    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
+    roots = (package.parents[1] / "configs", package / "configs")
+    return {path.stem: path for root in roots for path in sorted((root / folder).glob("*.toml"))}
 
 
-def find_config(config: str) -> Path:
+def find_config(config: str, folder: str = ".", what: str = "config") -> Path:
     path = Path(config)
     if path.is_file():
         return path
-    shipped = shipped_configs()
+    shipped = shipped_configs(folder)
     if config not in shipped:
         close = difflib.get_close_matches(config, shipped, n=3) or list(shipped)
-        listed = f"is no file and no config that comes along; there is {', '.join(close)}"
+        listed = f"is no file and no {what} that comes along; there is {', '.join(close)}"
         raise InputError(f"{config}: {listed}")
     return shipped[config]
 
@@ -52,14 +62,19 @@ def find_config(config: str) -> Path:
 def apply_change(values: dict[str, Any], change: str) -> None:
     key, sign, text = change.partition("=")
     require(bool(sign and key), f"--set must be like training.epochs=3, got {change!r}")
-    *tables, name = key.strip().split(".")
-    for table in tables:
-        values = values.setdefault(table, {})
-        require(isinstance(values, dict), f"--set {change}: {table} is no table of settings")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text  # a bare word is a text
+    put_value(values, key.strip(), value, f"--set {change}")
+
+
+def put_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set a.b.c in nested dictionaries; `where` names the place that asks for it in messages."""
+    *tables, name = key.split(".")
+    for table in tables:
+        values = values.setdefault(table, {})
+        require(isinstance(values, dict), f"{where}: {table} is no table of settings")
     if name == "kind" and values.get("kind") != value:
         values.clear()  # the other settings belong to the kind that was there
     values[name] = value

@@ -84,18 +84,19 @@ def to_toml(settings: Settings) -> str:
 
 def differences(first: Settings, second: Settings) -> dict[str, tuple[Any, Any]]:
     """The settings in which two differ, by their full names, with both values."""
-    before, after = _flat(to_dict(first)), _flat(to_dict(second))
+    before, after = flat(to_dict(first)), flat(to_dict(second))
     names = [*before, *(name for name in after if name not in before)]
     pairs = {name: (before.get(name, "none"), after.get(name, "none")) for name in names}
     return {name: (old, new) for name, (old, new) in pairs.items() if old != new}
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested dictionaries by the full names of their values."""
+    found: dict[str, Any] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
-        flat |= _flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
-    return flat
+        found |= flat(value, f"{name}.") if isinstance(value, Mapping) else {name: value}
+    return found
 
 
 def _table(values: Mapping[str, Any], name: str) -> str:
@@ -137,7 +138,13 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     raise InputError(f"{where} must be {wanted}, got {value!r}")
 
 
-_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    list: "a list",
+}
 
 
 def _fits(kind: type, value: Any) -> bool:

@@ -22,6 +22,7 @@ class Purpose(IntEnum):
     SHUFFLING = 1
     MASKING = 2
     DROPOUT = 3
+    SEARCH = 4
 
 
 @lru_cache(maxsize=64)

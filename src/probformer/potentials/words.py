@@ -28,6 +28,7 @@ from probformer.config.settings import (
     check_rotary_rank,
 )
 from probformer.errors import InputError, require_whole
+from probformer.potentials.all_pairs import AllPairs
 from probformer.potentials.buckets import Buckets
 from probformer.potentials.pairwise import Pairs
 
@@ -48,6 +49,9 @@ class Matrices:
 
 class WordPotential(nn.Module, ABC):
     """T[f(i−j)]^c_ab: how well a word with label a takes a head with label b in channel c."""
+
+    looks: type[Pairs] | type[AllPairs] = Pairs
+    """How pairs of words are looked at."""
 
     def __init__(self, labels: int, channels: int, gamma: int | None) -> None:
         super().__init__()
@@ -91,15 +95,15 @@ class WordPotential(nn.Module, ABC):
             total = self.squared_norm()
         return total.clamp(min=torch.finfo(total.dtype).tiny).sqrt()
 
-    def pairs(self, q: Tensor) -> Pairs:
+    def pairs(self, q: Tensor) -> Pairs | AllPairs:
         """What both messages need of Q_Z."""
-        return Pairs.of(*self.project(q), self.buckets)
+        return self.looks.of(*self.project(q), self.buckets)
 
-    def head_scores(self, pairs: Pairs) -> Tensor:
+    def head_scores(self, pairs: Pairs | AllPairs) -> Tensor:
         """F (B, h, n, n), eq. 3."""
         return pairs.scores
 
-    def label_messages(self, p: Tensor, pairs: Pairs) -> tuple[Tensor]:
+    def label_messages(self, p: Tensor, pairs: Pairs | AllPairs) -> tuple[Tensor]:
         """G (B, n, d), eq. 4: each word hears its head and its dependents."""
         return (self.collect(*pairs.contexts(p)),)
 

@@ -35,13 +35,17 @@ def require_writable(path: Path, folder: bool = False) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected a file to write to")
     if path.exists() and not path.is_file():  # a terminal, a pipe: nothing to keep whole
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
         return
     temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
+    temporary.write_bytes(content)
     _put(temporary, path)
 
 

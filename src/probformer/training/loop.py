@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,6 +74,8 @@ class Training:
     reporter: Reporter
     progress: Progress = field(default_factory=Progress)
     stop: StopSignal = field(default_factory=StopSignal)
+    after_epoch: Callable[[dict[str, Any]], None] = lambda line: None
+    """Is told the line of each epoch once it is saved; what it raises ends the run."""
 
     def __post_init__(self) -> None:
         self.settings: RunSettings = self.run.settings
@@ -138,7 +141,7 @@ class Training:
             self._save()  # the weights that the run starts with may come from elsewhere
         while self.progress.epoch < self.training.epochs and not self.schedule.finished:
             self._epoch()
-            self._judge()
+            self.after_epoch(self._judge())
         return self._finish()
 
     def _epoch(self) -> None:
@@ -249,7 +252,7 @@ class Training:
         for part, sum_ in zip(parts, summed, strict=True):
             part.copy_(sum_.view_as(part))
 
-    def _judge(self) -> None:
+    def _judge(self) -> dict[str, Any]:
         """Dev metrics after an epoch: schedule, best weights, a line, a checkpoint."""
         progress = self.progress
         rate = self.schedule.rate(progress.step - 1)
@@ -280,6 +283,7 @@ class Training:
         progress.epoch, progress.batch = progress.epoch + 1, 0
         progress.loss, progress.chunks, progress.seconds = 0.0, 0, 0.0
         self._save()
+        return line
 
     def _save(self) -> None:
         self._settle()

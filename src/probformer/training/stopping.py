@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from probformer.errors import require
+from probformer.errors import InputError
 
 try:
     import fcntl
@@ -25,6 +25,10 @@ class Stopped(Exception):
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal_number)
         self.signal_number = signal_number
+
+
+class InUse(InputError):
+    """Another process has the folder."""
 
 
 class StopSignal:
@@ -58,7 +62,8 @@ def only_one(folder: Path, patience: float = 0.0) -> Iterator[None]:
     state = folder / "state"
     give_up = time.monotonic() + patience
     while (file := _locked(state)) is None:
-        require(time.monotonic() < give_up, f"{folder}: another process is training this run")
+        if time.monotonic() >= give_up:
+            raise InUse(f"{folder}: another process is training this run")
         time.sleep(0.2)
     with file:
         try:
@@ -80,3 +85,13 @@ def _locked(state: Path) -> IO[str] | None:
             file.close()
             return None
     return file
+
+
+@contextmanager
+def one_at_a_time(lock: Path) -> Iterator[None]:
+    """Processes that come here wait for each other."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
