@@ -12,6 +12,7 @@ TOP_DOWN = [
     "__main__",
     "cli",
     "web",
+    "hf",
     "analysis",
     "training",
     "tasks",
