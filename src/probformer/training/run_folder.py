@@ -140,6 +140,7 @@ def load_description(folder: Path) -> Run:
     if version != FORMAT_VERSION:
         known = f"this version reads {FORMAT_VERSION}"
         raise InputError(f"{folder}: has the format version {version!r}, {known}")
+    require(config.get("task", {}) is not None, f"{folder}: has no task, but an encoder alone")
     vocabulary = Vocabulary.load(folder / "tokenizer.json")
     try:
         settings = _settings(folder, config)
