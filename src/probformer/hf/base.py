@@ -33,6 +33,7 @@ class ProbformerPreTrainedModel(PreTrainedModel):
     config: ProbformerConfig
     config_class = ProbformerConfig
     supports_gradient_checkpointing = True
+    accepts_loss_kwargs = True  # `num_items_in_batch`, over which the Trainer averages
 
     kinds: ClassVar[tuple[str, ...]] = ()
     """The tasks whose heads the model has."""
@@ -172,13 +173,6 @@ class ProbformerPreTrainedModel(PreTrainedModel):
             hidden_states=bool(wants_states),
             save_memory=self.gradient_checkpointing and self.training,
         )
-
-    def loss_of(self, options: Mapping[str, Any], **given: Any) -> Tensor:
-        """By transformers' own loss for a model of this kind."""
-        for name in options:
-            known = "input_ids, attention_mask, labels and what is to be returned"
-            require(name == "num_items_in_batch", f"a model takes {known}, got {name}")
-        return self.loss_function(**given, **options)
 
 
 def _name(key: Any) -> str:

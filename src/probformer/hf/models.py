@@ -90,15 +90,15 @@ class ProbformerForMaskedLM(ProbformerPreTrainedModel):
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        num_items_in_batch: Tensor | None = None,
     ) -> MaskedLMOutput:
         """The loss is the mean over words whose label is not −100."""
         reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
         logits, loss = self._with_mask(self.head(reading.read)), None
         if labels is not None:
             self._check_labels(labels)
-            words = self.config.vocab_size
-            loss = self.loss_of(loss_options, logits=logits, labels=labels, vocab_size=words)
+            given = {"logits": logits, "labels": labels, "vocab_size": self.config.vocab_size}
+            loss = self.loss_function(**given, num_items_in_batch=num_items_in_batch)
         return MaskedLMOutput(
             loss=loss,
             logits=logits,
@@ -154,13 +154,14 @@ class ProbformerForTokenClassification(ProbformerPreTrainedModel):
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        num_items_in_batch: Tensor | None = None,
     ) -> TokenClassifierOutput:
         """The loss is the mean over tokens whose label is not −100."""
         reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
         logits, loss = self.head(reading.read), None
         if labels is not None:
-            loss = self.loss_of(loss_options, logits=logits, labels=labels, config=self.config)
+            given = {"logits": logits, "labels": labels, "config": self.config}
+            loss = self.loss_function(**given, num_items_in_batch=num_items_in_batch)
         return TokenClassifierOutput(
             loss=loss,
             logits=logits,
@@ -193,14 +194,14 @@ class ProbformerForSequenceClassification(ProbformerPreTrainedModel):
         labels: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
-        **loss_options: Any,
+        num_items_in_batch: Tensor | None = None,
     ) -> SequenceClassifierOutput:
         """The loss is the mean over sentences."""
         reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
         logits, loss = self.head(reading.read), None
         if labels is not None:
             given = {"pooled_logits": logits, "labels": labels, "config": self.config}
-            loss = self.loss_of(loss_options, **given)
+            loss = self.loss_function(**given, num_items_in_batch=num_items_in_batch)
         return SequenceClassifierOutput(
             loss=loss,
             logits=logits,
