@@ -160,6 +160,8 @@ class ProbformerPreTrainedModel(PreTrainedModel):
     ) -> Reading:
         words = input_ids.long()
         mask = torch.ones_like(words) if attention_mask is None else attention_mask
+        shapes = f"{tuple(words.shape)}, got {tuple(mask.shape)}"
+        require(mask.shape == words.shape, f"attention_mask must have input_ids' shape {shapes}")
         config = self.config
         wants_heads = config.output_attentions if output_attentions is None else output_attentions
         wants_states = (
