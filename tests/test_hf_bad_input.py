@@ -200,15 +200,11 @@ def test_a_new_head_is_new(made):
     assert model.config.task["kind"] == "mlm"
     assert model.config.id2label == {}
     relabelled = {number: name.lower() + "!" for number, name in enumerate(names)}
-    same = hf.ProbformerForTokenClassification.from_pretrained(
-        made["tagging"], id2label=relabelled
-    )
+    same = hf.ProbformerForTokenClassification.from_pretrained(made["tagging"], id2label=relabelled)
     stored = load_file(made["tagging"] / "model.safetensors")["head.weight"]
     assert torch.equal(same.head.weight, stored)  # other names for the same classes
     assert same.config.task["tags"] == list(relabelled.values())
-    refused(
-        made["tagging"], "of another shape head", hf.ProbformerForTokenClassification, **LABELS
-    )
+    refused(made["tagging"], "of another shape head", hf.ProbformerForTokenClassification, **LABELS)
     fewer = hf.ProbformerForTokenClassification.from_pretrained(
         made["tagging"], ignore_mismatched_sizes=True, **LABELS
     )

@@ -47,9 +47,7 @@ def fit(model, rows, tokenizer, collator, out, **options):
         seed=0,
         **options,
     )
-    trainer = transformers.Trainer(
-        model, arguments, collator, rows, processing_class=tokenizer
-    )
+    trainer = transformers.Trainer(model, arguments, collator, rows, processing_class=tokenizer)
     trainer.train()
     trainer.save_model(str(out))
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
@@ -112,9 +110,7 @@ def test_labels_from_scratch(sentences, tokenizer, tmp_path):
         vocab_size=len(tokenizer), encoder=encoder, id2label=dict(enumerate(names))
     )
     model = transformers.AutoModelForSequenceClassification.from_config(config)
-    rows = [
-        {**tokenizer(" ".join(s.words)), "label": names.index(s.label)} for s in sentences
-    ]
+    rows = [{**tokenizer(" ".join(s.words)), "label": names.index(s.label)} for s in sentences]
     collator = transformers.DataCollatorWithPadding(tokenizer)
     out = fit(model, rows, tokenizer, collator, tmp_path / "out")
     assert predict(load_run(out), [["she", "sleeps"]])[0]["label"] in names

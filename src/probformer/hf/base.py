@@ -49,7 +49,7 @@ class ProbformerPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def task_of(cls, config: ProbformerConfig) -> Mapping[str, Any] | None:
-        """The task of a model of this class, with its classes, or an InputError if there is none."""
+        """The task of a model of this class, with its classes; an InputError if it has none."""
         raise NotImplementedError
 
     @classmethod
@@ -87,7 +87,7 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         stored, _ = ProbformerConfig.get_config_dict(name, **options)
         check_description(str(name), stored)
         try:
-            model, info = super().from_pretrained(
+            loaded: Any = super().from_pretrained(
                 name,
                 *args,
                 ignore_mismatched_sizes=True,  # they are refused below, in one sentence
@@ -98,6 +98,7 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         except safetensors.SafetensorError as error:
             message = f"{name}: the weights cannot be read as safetensors: {error}"
             raise InputError(message) from None
+        model, info = loaded
         info = {**info, "mismatched_keys": {_name(key) for key in info["mismatched_keys"]}}
         kind = (stored.get("task") or {}).get("kind")
         new = model._new_weights(kind, info, ignore_mismatched_sizes)
@@ -130,6 +131,12 @@ class ProbformerPreTrainedModel(PreTrainedModel):
             for name in names:
                 own[name].copy_(beginning[name])
 
+    @property
+    def mask(self) -> int:
+        """The id of the mask."""
+        assert self.config.mask_token_id is not None
+        return self.config.mask_token_id
+
     def get_input_embeddings(self) -> nn.Embedding:
         return embedding_of(self.encoder)
 
@@ -143,11 +150,9 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         self, new_num_tokens: int | None = None, *args: Any, **options: Any
     ) -> nn.Embedding:
         """New words come after the mask, which stays where it is."""
-        mask = self.config.mask_token_id
-        assert mask is not None
-        message = f"there must be more than {mask} words, the mask being number {mask}"
+        message = f"there must be more than {self.mask} words, the mask being number {self.mask}"
         require(
-            new_num_tokens is None or new_num_tokens > mask, f"{message}, got {new_num_tokens}"
+            new_num_tokens is None or new_num_tokens > self.mask, f"{message}, got {new_num_tokens}"
         )
         return super().resize_token_embeddings(new_num_tokens, *args, **options)
 

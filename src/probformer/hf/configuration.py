@@ -15,7 +15,7 @@ from probformer.training.run_folder import FORMAT_VERSION, encoder_settings
 class ProbformerConfig(PretrainedConfig):
     """Encoder and task are the tables of a run's config.json: `encoder_settings` has them typed.
 
-    A task's classes are `id2label`; those under `task` are written from it. To set a task sets them.
+    `id2label` has a task's classes: to set a task sets it, and a model's task takes them from it.
     """
 
     model_type = "probformer"

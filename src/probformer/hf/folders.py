@@ -32,7 +32,7 @@ def check_description(name: str, config: Mapping[str, Any]) -> None:
 
 
 def refuse_misfits(name: str, weights: Mapping[str, Iterable[str]]) -> None:
-    """One sentence about weights that are missing, unknown or of another shape, if there are any."""
+    """One sentence about weights that are missing, unknown or of another shape."""
     for what, names in weights.items():
         found = sorted(names)
         if found:

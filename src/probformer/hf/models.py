@@ -13,7 +13,7 @@ from transformers.modeling_outputs import (
     SequenceClassifierOutput,
     TokenClassifierOutput,
 )
-from transformers.utils.generic import can_return_tuple
+from transformers.utils.generic import ModelOutput, can_return_tuple
 
 from probformer.config import (
     ClassificationSettings,
@@ -21,7 +21,7 @@ from probformer.config import (
     TaggingSettings,
     to_dict,
 )
-from probformer.errors import require
+from probformer.errors import InputError, require
 from probformer.heads import TiedProjection, sentence_head, word_head
 from probformer.hf.base import ProbformerPreTrainedModel
 from probformer.hf.configuration import ProbformerConfig, classes_of
@@ -31,7 +31,7 @@ from probformer.tasks.labels import IGNORE
 class ProbformerModel(ProbformerPreTrainedModel):
     """The encoder of any run."""
 
-    _keys_to_ignore_on_load_unexpected: ClassVar[list[str]] = [r"^head\."]
+    _keys_to_ignore_on_load_unexpected = [r"^head\."]  # noqa: RUF012  as transformers declares it
 
     def __init__(self, config: ProbformerConfig) -> None:
         super().__init__(config)
@@ -50,37 +50,20 @@ class ProbformerModel(ProbformerPreTrainedModel):
         output_hidden_states: bool | None = None,
     ) -> BaseModelOutputWithPooling:
         reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
-        return BaseModelOutputWithPooling(
-            last_hidden_state=reading.last_hidden_state,  # type: ignore[arg-type]
-            pooler_output=reading.pooler_output,  # type: ignore[arg-type]
-            hidden_states=reading.hidden_states,  # type: ignore[arg-type]
-            attentions=reading.attentions,  # type: ignore[arg-type]
-        )
+        found: dict[str, Any] = {
+            "last_hidden_state": reading.last_hidden_state,
+            "pooler_output": reading.pooler_output,
+        }
+        return BaseModelOutputWithPooling(**found, **reading.traces())
 
 
-class ProbformerForMaskedLM(ProbformerPreTrainedModel):
-    """A word for each mask: all words but the mask itself, whose logit is the lowest number."""
+class _WithHead(ProbformerPreTrainedModel):
+    """An encoder with a head on top, and transformers' own loss for its kind."""
 
-    kinds = ("mlm",)
-
-    def __init__(self, config: ProbformerConfig) -> None:
-        super().__init__(config)
-        self.head = word_head(self.encoder, self.mask)
-        self.post_init()
-
-    @property
-    def mask(self) -> int:
-        assert self.config.mask_token_id is not None
-        return self.config.mask_token_id
-
-    @classmethod
-    def task_of(cls, config: ProbformerConfig) -> Mapping[str, Any]:
-        _check_readout(cls, config, ("scores", "marginals"))
-        if config.task is None:
-            return to_dict(MaskedLMSettings())
-        if config.task["kind"] not in cls.kinds:
-            cls.refuse_task(config, "task={'kind': 'mlm'}")
-        return config.task
+    head: nn.Module
+    output: ClassVar[type[ModelOutput]]
+    logits_name = "logits"
+    """What transformers' loss calls them."""
 
     @can_return_tuple
     def forward(
@@ -91,31 +74,60 @@ class ProbformerForMaskedLM(ProbformerPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         num_items_in_batch: Tensor | None = None,
-    ) -> MaskedLMOutput:
-        """The loss is the mean over words whose label is not −100."""
+    ) -> ModelOutput:
+        """The loss is the mean over labels other than −100, or their sum / `num_items_in_batch`."""
         reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
-        logits, loss = self._with_mask(self.head(reading.read)), None
+        logits, loss = self.logits(reading.read), None
         if labels is not None:
-            self._check_labels(labels)
-            given = {"logits": logits, "labels": labels, "vocab_size": self.config.vocab_size}
-            loss = self.loss_function(**given, num_items_in_batch=num_items_in_batch)
-        return MaskedLMOutput(
-            loss=loss,
-            logits=logits,
-            hidden_states=reading.hidden_states,  # type: ignore[arg-type]
-            attentions=reading.attentions,  # type: ignore[arg-type]
-        )
+            self.check_labels(labels)
+            loss = self.loss_function(
+                **{self.logits_name: logits},
+                labels=labels,
+                config=self.config,
+                vocab_size=self.config.vocab_size,
+                num_items_in_batch=num_items_in_batch,
+            )
+        return self.output(loss=loss, logits=logits, **reading.traces())
 
-    def _with_mask(self, logits: Tensor) -> Tensor:
-        never = logits.new_full((*logits.shape[:-1], 1), torch.finfo(logits.dtype).min)
-        return torch.cat([logits[..., : self.mask], never, logits[..., self.mask :]], dim=-1)
+    def logits(self, read: Tensor) -> Tensor:
+        return self.head(read)
 
-    def _check_labels(self, labels: Tensor) -> None:
+    def check_labels(self, labels: Tensor) -> None:
+        """Classes are checked where the loss is computed."""
+
+
+class ProbformerForMaskedLM(_WithHead):
+    """A word for each mask: all words but the mask itself, whose logit is the lowest number."""
+
+    kinds = ("mlm",)
+    output = MaskedLMOutput
+
+    def __init__(self, config: ProbformerConfig) -> None:
+        super().__init__(config)
+        self.head = word_head(self.encoder, self.mask)
+        self.post_init()
+
+    @classmethod
+    def task_of(cls, config: ProbformerConfig) -> Mapping[str, Any]:
+        _check_readout(cls, config, ("scores", "marginals"))
+        if config.task is None:
+            return to_dict(MaskedLMSettings())
+        if config.task["kind"] not in cls.kinds:
+            cls.refuse_task(config, "task={'kind': 'mlm'}")
+        return config.task
+
+    def logits(self, read: Tensor) -> Tensor:
+        """Of all words, though the head knows no mask: where it belongs, none is ever chosen."""
+        known = self.head(read)
+        never = known.new_full((*known.shape[:-1], 1), torch.finfo(known.dtype).min)
+        return torch.cat([known[..., : self.mask], never, known[..., self.mask :]], dim=-1)
+
+    def check_labels(self, labels: Tensor) -> None:
         words = self.config.vocab_size
         right = (labels == IGNORE) | ((labels >= 0) & (labels < words) & (labels != self.mask))
         allowed = f"{IGNORE} or words, 0 … {words - 1} but {self.mask}, the mask"
         if not bool(right.all()):
-            require(False, f"labels must be {allowed}, got {int(labels[~right][0])}")
+            raise InputError(f"labels must be {allowed}, got {int(labels[~right][0])}")
 
     def resize_token_embeddings(
         self, new_num_tokens: int | None = None, *args: Any, **options: Any
@@ -130,14 +142,15 @@ class ProbformerForMaskedLM(ProbformerPreTrainedModel):
         return embeddings
 
 
-class ProbformerForTokenClassification(ProbformerPreTrainedModel):
+class ProbformerForTokenClassification(_WithHead):
     """A tag for each token; of a word of several pieces the first one counts."""
 
     kinds = ("tagging", "ner")
+    output = TokenClassifierOutput
 
     def __init__(self, config: ProbformerConfig) -> None:
         super().__init__(config)
-        self.head = nn.Linear(self.encoder.width, self.config.num_labels)
+        self.head = nn.Linear(self.encoder.width, len(self.config.labels))
         self.post_init()
 
     @classmethod
@@ -146,38 +159,17 @@ class ProbformerForTokenClassification(ProbformerPreTrainedModel):
         settings = _settings_of(cls, config) or to_dict(TaggingSettings())
         return {**settings, "tags": config.labels}
 
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        num_items_in_batch: Tensor | None = None,
-    ) -> TokenClassifierOutput:
-        """The loss is the mean over tokens whose label is not −100."""
-        reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
-        logits, loss = self.head(reading.read), None
-        if labels is not None:
-            given = {"logits": logits, "labels": labels, "config": self.config}
-            loss = self.loss_function(**given, num_items_in_batch=num_items_in_batch)
-        return TokenClassifierOutput(
-            loss=loss,
-            logits=logits,
-            hidden_states=reading.hidden_states,  # type: ignore[arg-type]
-            attentions=reading.attentions,  # type: ignore[arg-type]
-        )
 
-
-class ProbformerForSequenceClassification(ProbformerPreTrainedModel):
+class ProbformerForSequenceClassification(_WithHead):
     """A label for each sentence, from the scores of its ROOT, or from CLS."""
 
     kinds = ("classification",)
+    output = SequenceClassifierOutput
+    logits_name = "pooled_logits"
 
     def __init__(self, config: ProbformerConfig) -> None:
         super().__init__(config)
-        self.head = sentence_head(self.encoder, self.config.num_labels)
+        self.head = sentence_head(self.encoder, len(self.config.labels))
         self.post_init()
 
     @classmethod
@@ -185,29 +177,6 @@ class ProbformerForSequenceClassification(ProbformerPreTrainedModel):
         settings = _settings_of(cls, config) or to_dict(ClassificationSettings())
         _check_readout(cls, config, ("root", "cls"))
         return {**settings, "labels": config.labels}
-
-    @can_return_tuple
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        num_items_in_batch: Tensor | None = None,
-    ) -> SequenceClassifierOutput:
-        """The loss is the mean over sentences."""
-        reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
-        logits, loss = self.head(reading.read), None
-        if labels is not None:
-            given = {"pooled_logits": logits, "labels": labels, "config": self.config}
-            loss = self.loss_function(**given, num_items_in_batch=num_items_in_batch)
-        return SequenceClassifierOutput(
-            loss=loss,
-            logits=logits,
-            hidden_states=reading.hidden_states,  # type: ignore[arg-type]
-            attentions=reading.attentions,  # type: ignore[arg-type]
-        )
 
 
 def _settings_of(
@@ -232,7 +201,7 @@ def _check_readout(
 
 
 @torch.no_grad()
-def _resized(parameter: nn.Parameter, rows: int) -> nn.Parameter:
+def _resized(parameter: Tensor, rows: int) -> nn.Parameter:
     """The first rows, and the mean of all for those that are new."""
     missing = max(rows - len(parameter), 0)
     new = parameter.mean(0, keepdim=True).expand(missing, *parameter.shape[1:])

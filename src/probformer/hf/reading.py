@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,9 @@ class Reading:
     attentions: tuple[Tensor, ...] | None
     """(B, h, n, n) of each iteration: row i is the distribution over the word that heads word i."""
 
+    def traces(self) -> dict[str, Any]:
+        return {"hidden_states": self.hidden_states, "attentions": self.attentions}
+
 
 def read(
     encoder: Encoder | Transformer,
@@ -36,7 +40,7 @@ def read(
     hidden_states: bool,
     save_memory: bool,
 ) -> Reading:
-    """`save_memory` computes the encoder a second time, backwards, instead of keeping its values."""
+    """`save_memory` computes the encoder again on the way back instead of keeping its values."""
     shift = _Shift(mask)
     words, mask = shift.to_the_left(words), shift.to_the_left(mask)
 

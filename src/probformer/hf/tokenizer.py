@@ -36,7 +36,7 @@ class ProbformerTokenizer(PreTrainedTokenizerFast):
         return options
 
     def _add_tokens(self, new_tokens: list[Any], special_tokens: bool = False) -> int:
-        """An entry of the vocabulary stays a word as others are, not found inside of longer ones."""
+        """An entry of the vocabulary stays a word like others, not found inside of longer ones."""
         known = self.get_vocab()
         new = [token for token in new_tokens if str(token) not in known]
         return super()._add_tokens(new, special_tokens) if new else 0
