@@ -196,7 +196,6 @@ def test_gradient_checkpointing_changes_no_value_and_no_gradient(name):
 def test_more_words(encoder, tmp_path):
     model, (ids, mask) = masked_model(encoder), batch()
     with torch.no_grad():
-        before = model(ids, mask).logits
         model.head.bias.normal_()
         before = model(ids, mask).logits
     model.resize_token_embeddings(WORDS + 4)
@@ -208,8 +207,14 @@ def test_more_words(encoder, tmp_path):
         torch.testing.assert_close(words, before[..., : WORDS - 1])
         assert (after[..., WORDS - 1] == torch.finfo(after.dtype).min).all()
         expected = words.mean(-1, keepdim=True).expand_as(means)
-    if encoder is PT:
-        torch.testing.assert_close(means, expected, rtol=1e-3, atol=1e-4)
+        if encoder is PT:
+            torch.testing.assert_close(means, expected, rtol=1e-3, atol=1e-4)
+        else:  # by the embeddings of the new words
+            model.get_input_embeddings().weight[WORDS:].normal_()
+            after = model(ids, mask, output_hidden_states=True)
+            embedding, bias = model.get_input_embeddings().weight[WORDS], model.head.bias
+            expected = after.hidden_states[-1] @ embedding + bias[WORDS - 1]
+            torch.testing.assert_close(after.logits[..., WORDS], expected)
     ids[0, 0] = WORDS + 3
     loss = model(ids, mask, labels=ids).loss
     loss.backward()
@@ -224,6 +229,19 @@ def test_more_words(encoder, tmp_path):
     ids[0, 0] = 1
     model.resize_token_embeddings(pad_to_multiple_of=8)
     assert model(ids, mask).logits.shape[-1] == 32
+
+
+@pytest.mark.parametrize("encoder", [PT, TRANSFORMER], ids=["pt", "transformer"])
+def test_other_embeddings(encoder):
+    """A tied head is tied to them."""
+    model, (ids, mask) = masked_model(encoder), batch()
+    model.set_input_embeddings(torch.nn.Embedding(WORDS, 16, _weight=torch.zeros(WORDS, 16)))
+    found = model(ids, mask, output_hidden_states=True)
+    assert not model.get_input_embeddings().weight.any()
+    if encoder is PT:
+        assert not found.hidden_states[0].any()
+    else:
+        assert not found.logits[..., :-1].any()
 
 
 def test_more_words_in_the_tokenizer(hf_run):
