@@ -28,11 +28,12 @@ class ProbformerConfig(PretrainedConfig):
         task: Mapping[str, Any] | None = None,
         format_version: int = FORMAT_VERSION,
         mask_token_id: int | None = None,
+        pad_token_id: int = 0,
         id2label: Mapping[Any, str] | None = None,
         num_labels: int | None = None,
         **options: Any,
     ) -> None:
-        """Without `mask_token_id` the mask is the last word."""
+        """Without `mask_token_id` the mask is the last word; padding may be any, here "<unk>"."""
         known = f"this version reads {FORMAT_VERSION}"
         got = f"config.json has the format version {format_version!r}, {known}"
         require(format_version == FORMAT_VERSION, got)
@@ -41,7 +42,7 @@ class ProbformerConfig(PretrainedConfig):
         if encoder is None or isinstance(encoder, (EncoderSettings, TransformerSettings)):
             encoder = to_dict(encoder or EncoderSettings())
         self.encoder = dict(encoder)
-        self.mask_token_id = mask_token_id
+        self.mask_token_id, self.pad_token_id = mask_token_id, pad_token_id
         self.task = task
         labels = classes_of(task) if id2label is None else list(id2label.values())
         if num_labels is not None and num_labels != len(labels):
