@@ -128,6 +128,16 @@ def test_weights_cut_off(copy_of):
     refused(folder, r"has no weights: model\.safetensors is missing")
 
 
+def test_weights_from_memory(made):
+    model = hf.ProbformerForMaskedLM.from_pretrained(made["mlm"])
+    weights = model.state_dict()
+    given = {"config": model.config, "state_dict": weights}
+    same = hf.ProbformerForMaskedLM.from_pretrained(None, **given)
+    assert torch.equal(same.head.weight, weights["head.weight"])
+    del weights["head.bias"]
+    refused(None, r"^state_dict: the weights do not fit config.json: missing head\.bias$", **given)
+
+
 class Bomb:
     def __reduce__(self):
         return exec, ("raise SystemExit('the pickle ran')",)

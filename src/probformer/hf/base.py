@@ -78,14 +78,13 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         """
         require(bool(use_safetensors), "weights are read from safetensors alone")
         name = pretrained_model_name_or_path
-        if name is None:  # the weights are given with `state_dict`
-            return super().from_pretrained(
-                None, *args, output_loading_info=output_loading_info, **options
-            )
-        if Path(name).is_dir():
-            check_folder(Path(name))
-        stored, _ = ProbformerConfig.get_config_dict(name, **options)
-        check_description(str(name), stored)
+        if name is None:  # the weights are given with `state_dict`, and are those of `config`
+            stored = {"task": options["config"].task}
+        else:
+            if Path(name).is_dir():
+                check_folder(Path(name))
+            stored, _ = ProbformerConfig.get_config_dict(name, **options)
+            check_description(str(name), stored)
         try:
             loaded: Any = super().from_pretrained(
                 name,
@@ -107,7 +106,7 @@ class ProbformerPreTrainedModel(PreTrainedModel):
             "unknown": {key for key in info["unexpected_keys"] if not model._leaves(kind, key)},
             "of another shape": info["mismatched_keys"] - new,
         }
-        refuse_misfits(str(name), misfits)
+        refuse_misfits(str(name or "state_dict"), misfits)
         model._begin(new)
         return (model, info) if output_loading_info else model
 
