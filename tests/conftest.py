@@ -17,6 +17,21 @@ def _same_start():
     torch.use_deterministic_algorithms(False)
 
 
+@pytest.fixture(scope="session")
+def hf_run(tmp_path_factory):
+    """From task and encoder to a run folder that the command wrote, each trained once."""
+    from hf_runs import train
+
+    made = {}
+
+    def run(task, kind="pt"):
+        if (task, kind) not in made:
+            made[task, kind] = train(tmp_path_factory.mktemp("run"), task, kind)
+        return made[task, kind]
+
+    return run
+
+
 def pytest_collection_modifyitems(items):
     if not torch.cuda.is_available():
         for item in items:

@@ -13,6 +13,7 @@ TOP_DOWN = [
     "cli",
     "endings",
     "web",
+    "hf",
     "tuning",
     "export",
     "analysis",

@@ -67,3 +67,10 @@ def test_outputs_have_the_precision_of_the_model_and_marginals_float32():
     post = mean_field(unary.bfloat16(), mask, potentials)
     assert post.z_scores.dtype == post.root_scores.dtype == torch.bfloat16
     assert post.z_marginals.dtype == post.head_marginals.dtype == torch.float32
+
+
+def test_a_trace_in_half_precision():
+    potentials, (unary, mask) = build("uv", "root"), random_batch()
+    exact = mean_field(unary, mask, potentials, trace=True).trace[-1].free_energy
+    half = mean_field(unary.bfloat16(), mask, potentials.bfloat16(), trace=True).trace[-1]
+    torch.testing.assert_close(half.free_energy.double(), exact, rtol=0.05, atol=0.05)

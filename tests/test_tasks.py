@@ -43,11 +43,11 @@ def figures(task, *batches):
 
 def test_labels_number_names_and_remember_unseen_ones():
     labels = Labels(["b", "a", "b"])
-    assert [labels.number(x) for x in "ab"] == [0, 1]
+    assert [labels.number(x) for x in "ba"] == [0, 1]
     unseen = [labels.number(x) for x in ("z", "y", "z")]
     assert unseen[0] == unseen[2] < IGNORE
     assert unseen[1] < unseen[0]
-    assert [labels.name(x) for x in (0, 1, *unseen)] == ["a", "b", "z", "y", "z"]
+    assert [labels.name(x) for x in (0, 1, *unseen)] == ["b", "a", "z", "y", "z"]
     assert labels.take_warnings("tags") == [
         "tags that training does not have count as wrong: 'z' (2), 'y' (1)"
     ]

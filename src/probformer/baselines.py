@@ -51,13 +51,9 @@ class Transformer(nn.Module):
         """Without `attention` the weights are not kept, which is faster on long sentences."""
         check_words(words, mask, self.words.num_embeddings)
         self._check_length(words.shape[1])
-        x = self.words(words)
+        x = F.dropout(self.embed(words), self.settings.rate_of_input, self.training)
         if self.settings.readout == "cls":
-            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1)
             mask = F.pad(mask, (1, 0), value=True)
-        # Words of unit variance, as in the original Transformer.
-        x = x * self.settings.width**0.5 + self._positions(x.shape[1])
-        x = F.dropout(x, self.settings.rate_of_input, self.training)
         weights: Tensor | None = None
         steps: list[Posterior] = []
         for number in range(self.settings.layers):
@@ -67,6 +63,14 @@ class Transformer(nn.Module):
                 steps.append(self._posterior(x, mask, weights))
         last = self._posterior(self.final_norm(x), mask, weights)
         return replace(last, trace=steps if trace else None)
+
+    def embed(self, words: Tensor) -> Tensor:
+        """What the first layer reads, before dropout: words, CLS in front if there is one."""
+        x = self.words(words)
+        if self.settings.readout == "cls":
+            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1)
+        # Words of unit variance, as in the original Transformer.
+        return x * self.settings.width**0.5 + self._positions(x.shape[1])
 
     def _posterior(self, x: Tensor, mask: Tensor, weights: Tensor | None) -> Posterior:
         """CLS is to a transformer what ROOT is to a probabilistic one."""

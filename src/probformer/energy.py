@@ -20,7 +20,9 @@ def energy(unary: Tensor, mask: Tensor, potentials: Potentials, posterior: Poste
     labels, heads = marginals_by_variable(potentials, posterior)
     unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
     total = -(labels[0] * unary).flatten(1).sum(1)
-    messages = potentials.head_messages(potentials.project(labels))
+    # Marginals are in float32 where a model is in half precision.
+    x = potentials.project([q.to(unary.dtype) for q in labels])
+    messages = potentials.head_messages(x)
     for p, message in zip(heads, messages, strict=True):
         total = total - (p * message).flatten(1).sum(1)
     return total

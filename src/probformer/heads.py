@@ -42,6 +42,11 @@ class Model(nn.Module):
         return self.encoder.representation(posterior), posterior
 
 
+def embedding_of(encoder: Encoder | Transformer) -> nn.Embedding:
+    """A vector for each word: S, or the embeddings of a transformer."""
+    return encoder.words if isinstance(encoder, Transformer) else encoder.word_scores
+
+
 class Projection(nn.Linear):
     """To words, of which there are many."""
 
@@ -50,16 +55,21 @@ class Projection(nn.Linear):
 
 
 class TiedProjection(nn.Module):
-    """To words by the encoder's own embeddings: one matrix, one gradient, and a bias."""
+    """To words by the encoder's own embeddings: one matrix, one gradient, and a bias.
 
-    def __init__(self, embedding: nn.Embedding, classes: int) -> None:
+    The mask, most often the last word, is no answer.
+    """
+
+    def __init__(self, embedding: nn.Embedding, mask: int) -> None:
         super().__init__()
         self._embedding = [embedding]  # in a list: it is the encoder's parameter, not ours
-        self.classes = classes
-        self.bias = nn.Parameter(torch.zeros(classes))
+        self.mask = mask
+        self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings - 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self._embedding[0].weight[: self.classes]
+        words = self._embedding[0].weight
+        before, after = words[: self.mask], words[self.mask + 1 :]
+        weight = torch.cat([before, after]) if len(after) else before
         return project(x, weight, self.bias, 8 if x.is_cuda else 1)
 
 
@@ -73,6 +83,19 @@ def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
         return F.linear(x, weight, bias)
     more = F.linear(x, F.pad(weight, (0, 0, 0, extra)), F.pad(bias, (0, extra)))
     return more[..., : len(weight)]
+
+
+def word_head(encoder: Encoder | Transformer, mask: int) -> nn.Module:
+    """To all words but the mask: tied for transformers, a layer of its own for PT, as published."""
+    if isinstance(encoder, Transformer):
+        return TiedProjection(encoder.words, mask)
+    return Projection(encoder.width, encoder.word_scores.num_embeddings - 1)
+
+
+def sentence_head(encoder: Encoder | Transformer, classes: int) -> nn.Linear:
+    head = nn.Linear(encoder.width, classes)
+    nn.init.xavier_uniform_(head.weight)  # as published
+    return head
 
 
 class SeveralHeads(nn.Module):

@@ -14,7 +14,7 @@ from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import InputError, require
-from probformer.heads import Model
+from probformer.heads import Model, sentence_head
 from probformer.tasks.batch import Batch, Question
 from probformer.tasks.labels import Labels
 from probformer.tasks.task import Counts, CountsSoFar, Task, cross_entropy, weighted_loss
@@ -35,7 +35,7 @@ class Classification(Task):
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         self.labels = Labels()
-        self.labels = Labels(_label_of(sentence) for sentence in self.usable(sentences))
+        self.labels = Labels(sorted({_label_of(sentence) for sentence in self.usable(sentences)}))
         found = ", ".join(self.labels.names)
         require(len(self.labels) > 1, f"there must be two labels to choose from, got {found}")
 
@@ -46,9 +46,7 @@ class Classification(Task):
         self.labels = Labels(state["labels"])
 
     def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
-        head = nn.Linear(encoder.width, len(self.labels))
-        nn.init.xavier_uniform_(head.weight)  # as published
-        return head
+        return sentence_head(encoder, len(self.labels))
 
     def check(self, sentence: Sentence) -> None:
         label = _label_of(sentence)

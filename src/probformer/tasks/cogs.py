@@ -58,7 +58,7 @@ class Cogs(Task):
         for sentence in self.usable(sentences):
             for name, values in self._classes_of(sentence).items():
                 found[name].update(values)
-        self.labels = {name: Labels(found[name]) for name in KINDS}
+        self.labels = {name: Labels(sorted(found[name])) for name in KINDS}
 
     def check(self, sentence: Sentence) -> None:
         self._classes_of(sentence)

@@ -10,13 +10,13 @@ IGNORE = -100
 
 
 class Labels:
-    """Names by number, from 0 on in alphabetical order.
+    """Names by number, from 0 on in the order given.
 
     A name that training does not have gets a number below `IGNORE`: no answer is ever equal to it.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self.names = sorted(set(names))
+        self.names = list(dict.fromkeys(names))
         self.unseen: Counter[str] = Counter()
         """How often names that training does not have were met."""
         self._numbers = {name: number for number, name in enumerate(self.names)}

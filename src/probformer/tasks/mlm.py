@@ -19,7 +19,7 @@ from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import require
-from probformer.heads import Model, Projection, TiedProjection
+from probformer.heads import Model, word_head
 from probformer.tasks.batch import PLAIN, Batch, Plan, Question, build_batch
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.task import (
@@ -66,10 +66,7 @@ class MaskedLM(Task):
         return len(self.vocabulary) - 1  # all but the mask, which comes last
 
     def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
-        """Tied to the embeddings for transformers, a layer of its own for PT, as published."""
-        if isinstance(encoder, Transformer):
-            return TiedProjection(encoder.words, self.classes)
-        return Projection(encoder.width, self.classes)
+        return word_head(encoder, self.vocabulary.mask)
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
         self._draws = random.Random(_EVALUATION_SEED)

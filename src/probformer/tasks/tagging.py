@@ -39,7 +39,7 @@ class Tagging(Task):
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         usable = self.usable(sentences)
-        self.tags = Labels(tag for sentence in usable for tag in self.tags_of(sentence))
+        self.tags = Labels(sorted({tag for sentence in usable for tag in self.tags_of(sentence)}))
 
     def check(self, sentence: Sentence) -> None:
         self.tags_of(sentence)

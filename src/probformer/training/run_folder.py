@@ -8,6 +8,8 @@ metrics.jsonl      a line an epoch, and the final figures
 environment.json   what it was made with
 README.md          a model card
 state/             checkpoints, to go on
+
+The first three are enough to load a model: `probformer.hf` writes no more.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import json
 import platform
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -29,6 +31,7 @@ from probformer.config import (
     DataSettings,
     EncoderSettings,
     RunSettings,
+    TaskSettings,
     TransformerSettings,
     from_dict,
     from_toml,
@@ -38,7 +41,7 @@ from probformer.config import (
 from probformer.data.vocabulary import Vocabulary
 from probformer.encoder import Encoder
 from probformer.errors import InputError, require
-from probformer.heads import Model
+from probformer.heads import Model, embedding_of
 from probformer.tasks import Task, build_task
 from probformer.training.files import read_json, read_tensors, write_json, write_tensors, write_text
 
@@ -137,17 +140,37 @@ def load_description(folder: Path) -> Run:
     if version != FORMAT_VERSION:
         known = f"this version reads {FORMAT_VERSION}"
         raise InputError(f"{folder}: has the format version {version!r}, {known}")
-    settings = from_toml(RunSettings, folder / "run.toml")
+    require(config.get("task", {}) is not None, f"{folder}: has no task, but an encoder alone")
     vocabulary = Vocabulary.load(folder / "tokenizer.json")
-    task = build_task(settings.task, vocabulary)
     try:
+        settings = _settings(folder, config)
+        task = build_task(settings.task, vocabulary)
         task.load_state(config["task"])
-        classes = {"transformer": TransformerSettings, "pt": EncoderSettings}
-        encoder_settings = from_dict(classes[config["encoder"]["kind"]], config["encoder"])
-        encoder = build_encoder(encoder_settings, config["vocabulary"])
+        encoder = build_encoder(encoder_settings(config["encoder"]), config["vocabulary"])
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: is damaged: {error!r}") from None
+    words = embedding_of(encoder).num_embeddings
+    message = f"tokenizer.json has {len(vocabulary)} entries, config.json {words}"
+    require(len(vocabulary) == words, f"{folder}: the vocabulary does not fit the model: {message}")
     return Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
+
+
+def encoder_settings(values: Mapping[str, Any]) -> EncoderSettings | TransformerSettings:
+    """From what config.json has under "encoder"."""
+    classes = {"transformer": TransformerSettings, "pt": EncoderSettings}
+    return from_dict(classes[values["kind"]], values)
+
+
+def _settings(folder: Path, config: Mapping[str, Any]) -> RunSettings:
+    """Those of run.toml; config.json alone does not tell which data a model was trained on."""
+    path = folder / "run.toml"
+    if path.is_file():
+        return from_toml(RunSettings, path)
+    classes = {cls.kind: cls for cls in get_args(TaskSettings)}
+    names = {field.name for field in fields(classes[config["task"]["kind"]])}
+    task = {name: value for name, value in config["task"].items() if name in names}
+    data = {"kind": "files", "train": "train", "dev": "dev", "test": "test"}
+    return from_dict(RunSettings, {"task": task, "data": data, "encoder": config["encoder"]})
 
 
 def append_metrics(folder: Path, line: dict[str, Any]) -> None:

@@ -7,16 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import nn
 
 from probformer.config import PlateauSchedule, RunSettings, TransformerSettings, from_toml
 from probformer.config.reading import differences
 from probformer.data.corpus import Corpus, FileSplit, build_vocabulary, load_corpus
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
-from probformer.encoder import Encoder
 from probformer.errors import InputError, counted, require
-from probformer.heads import Model
+from probformer.heads import Model, embedding_of
 from probformer.tasks import Task, build_task
 from probformer.tasks.batch import UNKNOWN_HEAD
 from probformer.training.curves import check_tensorboard
@@ -169,9 +167,9 @@ def _check_gold_heads(settings: RunSettings, split: EncodedSplit, reporter: Repo
 def start_from(run: Run, other: Run) -> str:
     """Take another run's encoder; words are matched by their spelling. Says what was found."""
     encoder, source = run.model.encoder, other.model.encoder
-    words = _embedding(encoder)
+    words, source_words = embedding_of(encoder), embedding_of(source)
     own = {name: p for name, p in encoder.named_parameters() if p is not words.weight}
-    given = {name: p for name, p in source.named_parameters() if p is not _embedding(source).weight}
+    given = {name: p for name, p in source.named_parameters() if p is not source_words.weight}
     fresh = sorted({*own} - {*given})
     for name in sorted(given):
         shapes = [tuple(side[name].shape) if name in side else "none" for side in (own, given)]
@@ -184,12 +182,8 @@ def start_from(run: Run, other: Run) -> str:
             own[name].copy_(parameter)
         for index, word in enumerate(run.vocabulary.words):
             if word in other.vocabulary:
-                words.weight[index] = _embedding(source).weight[other.vocabulary.id_of(word)]
+                words.weight[index] = source_words.weight[other.vocabulary.id_of(word)]
                 taken += index not in special
     left = len(run.vocabulary) - len(special) - taken
     new = f"; not in it: {', '.join(fresh)}" if fresh else ""
     return f"started from an encoder: {counted(taken, 'word')} matched, {left:,} are new{new}"
-
-
-def _embedding(encoder: nn.Module) -> nn.Embedding:
-    return encoder.word_scores if isinstance(encoder, Encoder) else encoder.words  # type: ignore[return-value]

@@ -1,0 +1,35 @@
+"""At home in Hugging Face: importing this makes transformers' Auto classes know Probformer."""
+
+try:
+    import transformers
+except ImportError:
+    needed = "the package transformers: pip install 'probformer[hf]'"
+    raise ImportError(f"probformer.hf needs {needed}") from None
+
+from probformer.hf.configuration import ProbformerConfig
+from probformer.hf.models import (
+    ProbformerForMaskedLM,
+    ProbformerForSequenceClassification,
+    ProbformerForTokenClassification,
+    ProbformerModel,
+)
+from probformer.hf.tokenizer import ProbformerTokenizer
+
+__all__ = [
+    "ProbformerConfig",
+    "ProbformerForMaskedLM",
+    "ProbformerForSequenceClassification",
+    "ProbformerForTokenClassification",
+    "ProbformerModel",
+    "ProbformerTokenizer",
+]
+
+transformers.AutoConfig.register(ProbformerConfig.model_type, ProbformerConfig)
+transformers.AutoTokenizer.register(ProbformerConfig, ProbformerTokenizer)
+for auto_class, model_class in (
+    (transformers.AutoModel, ProbformerModel),
+    (transformers.AutoModelForMaskedLM, ProbformerForMaskedLM),
+    (transformers.AutoModelForTokenClassification, ProbformerForTokenClassification),
+    (transformers.AutoModelForSequenceClassification, ProbformerForSequenceClassification),
+):
+    auto_class.register(ProbformerConfig, model_class)

@@ -1,0 +1,186 @@
+"""What all models of Probformer have in common, as models of transformers.
+
+The weights have the names that they have in a run folder, `encoder.…` and `head.…`, and every
+number comes from the same modules.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import safetensors
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from probformer.errors import InputError, require
+from probformer.heads import embedding_of
+from probformer.hf.configuration import ProbformerConfig
+from probformer.hf.folders import check_description, check_folder, refuse_misfits
+from probformer.hf.reading import Reading, read
+from probformer.training.run_folder import build_encoder
+
+_OF_SENTENCES = ("encoder.potentials.root.", "encoder.cls")
+"""Weights that an encoder needs only where a head reads whole sentences."""
+
+
+class ProbformerPreTrainedModel(PreTrainedModel):
+    """An encoder, and what all models on top of it have in common."""
+
+    config: ProbformerConfig
+    config_class = ProbformerConfig
+    supports_gradient_checkpointing = True
+    accepts_loss_kwargs = True  # `num_items_in_batch`, over which the Trainer averages
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """The tasks whose heads the model has."""
+
+    def __init__(self, config: ProbformerConfig) -> None:
+        config = copy.deepcopy(config)
+        config.task = self.task_of(config)
+        if config.mask_token_id is None:
+            config.mask_token_id = config.vocab_size - 1
+        super().__init__(config)
+        self.encoder = build_encoder(config.encoder_settings, config.vocab_size)
+        self.gradient_checkpointing = False
+
+    @classmethod
+    def task_of(cls, config: ProbformerConfig) -> Mapping[str, Any] | None:
+        """The task of a model of this class, with its classes; an InputError if it has none."""
+        raise NotImplementedError
+
+    @classmethod
+    def refuse_task(cls, config: ProbformerConfig, remedy: str) -> None:
+        kind = (config.task or {}).get("kind")
+        what = "no task" if kind is None else f"the task {kind!r}"
+        who = f"{cls.__name__} has no head for it"
+        raise InputError(f"the model has {what}, and {who}; {remedy} puts a new one on its encoder")
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Constructors have done it; `from_pretrained` sees to weights that are new."""
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: Any,
+        *args: Any,
+        ignore_mismatched_sizes: bool = False,
+        output_loading_info: bool = False,
+        use_safetensors: bool = True,
+        **options: Any,
+    ) -> Any:
+        """As in transformers, but weights that do not fit are refused.
+
+        A head that belongs to another task is left behind, and a new one begins as in training.
+        """
+        require(bool(use_safetensors), "weights are read from safetensors alone")
+        name = pretrained_model_name_or_path
+        if name is None:  # the weights are given with `state_dict`, and are those of `config`
+            stored = {"task": options["config"].task}
+        else:
+            if Path(name).is_dir():
+                check_folder(Path(name))
+            stored, _ = ProbformerConfig.get_config_dict(name, **options)
+            check_description(str(name), stored)
+        try:
+            loaded: Any = super().from_pretrained(
+                name,
+                *args,
+                ignore_mismatched_sizes=True,  # they are refused below, in one sentence
+                output_loading_info=True,
+                use_safetensors=True,
+                **options,
+            )
+        except safetensors.SafetensorError as error:
+            message = f"{name}: the weights cannot be read as safetensors: {error}"
+            raise InputError(message) from None
+        model, info = loaded
+        info = {**info, "mismatched_keys": {_name(key) for key in info["mismatched_keys"]}}
+        kind = (stored.get("task") or {}).get("kind")
+        new = model._new_weights(kind, info, ignore_mismatched_sizes)
+        misfits = {
+            "missing": set(info["missing_keys"]) - new,
+            "unknown": {key for key in info["unexpected_keys"] if not model._leaves(kind, key)},
+            "of another shape": info["mismatched_keys"] - new,
+        }
+        refuse_misfits(str(name or "state_dict"), misfits)
+        model._begin(new)
+        return (model, info) if output_loading_info else model
+
+    def _new_weights(self, kind: str | None, info: Mapping[str, Any], resized: bool) -> set[str]:
+        """The weights that do not come from a run of a task of this kind."""
+        new = set(info["mismatched_keys"]) if resized else set()
+        if kind not in self.kinds:
+            new |= {key for key in self.state_dict() if key.startswith("head.")}
+            new |= {key for key in info["missing_keys"] if key.startswith(_OF_SENTENCES)}
+        return new
+
+    def _leaves(self, kind: str | None, key: str) -> bool:
+        return kind not in self.kinds and key.startswith("head.")
+
+    @torch.no_grad()
+    def _begin(self, names: set[str]) -> None:
+        """Give weights the values that training would begin with."""
+        if names:
+            beginning = type(self)(self.config).state_dict()
+            own = self.state_dict()
+            for name in names:
+                own[name].copy_(beginning[name])
+
+    @property
+    def mask(self) -> int:
+        """The id of the mask."""
+        assert self.config.mask_token_id is not None
+        return self.config.mask_token_id
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return embedding_of(self.encoder)
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """The weights only: a head may be tied to the module."""
+        assert isinstance(value, nn.Embedding)
+        own = self.get_input_embeddings()
+        own.weight, own.num_embeddings = value.weight, value.num_embeddings
+
+    def resize_token_embeddings(
+        self, new_num_tokens: int | None = None, *args: Any, **options: Any
+    ) -> nn.Embedding:
+        """New words come after the mask, which stays where it is."""
+        message = f"there must be more than {self.mask} words, the mask being number {self.mask}"
+        require(
+            new_num_tokens is None or new_num_tokens > self.mask, f"{message}, got {new_num_tokens}"
+        )
+        return super().resize_token_embeddings(new_num_tokens, *args, **options)
+
+    def read(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        output_attentions: bool | None,
+        output_hidden_states: bool | None,
+    ) -> Reading:
+        words = input_ids.long()
+        mask = torch.ones_like(words) if attention_mask is None else attention_mask
+        shapes = f"{tuple(words.shape)}, got {tuple(mask.shape)}"
+        require(mask.shape == words.shape, f"attention_mask must have input_ids' shape {shapes}")
+        config = self.config
+        wants_heads = config.output_attentions if output_attentions is None else output_attentions
+        wants_states = (
+            config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        )
+        return read(
+            self.encoder,
+            words,
+            mask.bool(),
+            attentions=bool(wants_heads),
+            hidden_states=bool(wants_states),
+            save_memory=self.gradient_checkpointing and self.training,
+        )
+
+
+def _name(key: Any) -> str:
+    """Of a weight, which may come with its shapes."""
+    return key if isinstance(key, str) else key[0]

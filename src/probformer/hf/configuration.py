@@ -1,0 +1,97 @@
+"""The config.json of a run folder, as transformers reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from transformers import PretrainedConfig
+
+from probformer.config import EncoderSettings, TransformerSettings, to_dict
+from probformer.errors import InputError, require, require_whole
+from probformer.training.run_folder import FORMAT_VERSION, encoder_settings
+
+
+class ProbformerConfig(PretrainedConfig):
+    """Encoder and task are the tables of a run's config.json: `encoder_settings` has them typed.
+
+    `id2label` has a task's classes: to set a task sets it, and a model's task takes them from it.
+    """
+
+    model_type = "probformer"
+    attribute_map = {"vocab_size": "vocabulary"}  # noqa: RUF012  as transformers declares it
+
+    def __init__(
+        self,
+        vocabulary: int = 10_000,
+        encoder: Mapping[str, Any] | EncoderSettings | TransformerSettings | None = None,
+        task: Mapping[str, Any] | None = None,
+        format_version: int = FORMAT_VERSION,
+        mask_token_id: int | None = None,
+        pad_token_id: int = 0,
+        id2label: Mapping[Any, str] | None = None,
+        num_labels: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Without `mask_token_id` the mask is the last word; padding may be any, here "<unk>"."""
+        known = f"this version reads {FORMAT_VERSION}"
+        got = f"config.json has the format version {format_version!r}, {known}"
+        require(format_version == FORMAT_VERSION, got)
+        self.format_version = format_version
+        self.vocabulary = vocabulary
+        if encoder is None or isinstance(encoder, (EncoderSettings, TransformerSettings)):
+            encoder = to_dict(encoder or EncoderSettings())
+        self.encoder = dict(encoder)
+        self.mask_token_id, self.pad_token_id = mask_token_id, pad_token_id
+        self.task = task
+        labels = classes_of(task) if id2label is None else list(id2label.values())
+        if num_labels is not None and num_labels != len(labels):
+            labels = [f"LABEL_{number}" for number in range(num_labels)]
+        options.pop("label2id", None)  # the same the other way round
+        super().__init__(id2label=dict(enumerate(labels)), **options)
+        require_whole("vocab_size", self.vocab_size)
+        _ = self.encoder_settings  # wrong ones are refused now
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "task":
+            self.id2label = dict(enumerate(classes_of(value)))
+        if name == "id2label" and value is not None:
+            super().__setattr__("label2id", {label: int(number) for number, label in value.items()})
+
+    @property
+    def encoder_settings(self) -> EncoderSettings | TransformerSettings:
+        try:
+            return encoder_settings(self.encoder)
+        except (KeyError, TypeError) as error:
+            message = "the encoder's kind must be 'pt' or 'transformer'"
+            raise InputError(f"{message}, got {self.encoder!r} ({error!r})") from None
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes' names by number."""
+        by_number = {int(number): name for number, name in (self.id2label or {}).items()}
+        return [by_number[number] for number in sorted(by_number)]
+
+    @property
+    def hidden_size(self) -> int:
+        settings = self.encoder_settings
+        return settings.labels if isinstance(settings, EncoderSettings) else settings.width
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """Iterations of mean field, or layers."""
+        settings = self.encoder_settings
+        is_pt = isinstance(settings, EncoderSettings)
+        return settings.inference.iterations if is_pt else settings.layers
+
+    @property
+    def num_attention_heads(self) -> int:
+        settings = self.encoder_settings
+        return settings.channels if isinstance(settings, EncoderSettings) else settings.heads
+
+
+def classes_of(task: Mapping[str, Any] | None) -> list[str]:
+    """The names of a task's classes; none where words are, or several kinds of classes."""
+    found = (task or {}).get("tags", (task or {}).get("labels", []))
+    return list(found) if isinstance(found, list) else []

@@ -1,0 +1,41 @@
+"""What is refused of a folder before its weights are taken, and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from probformer.errors import InputError, require
+from probformer.training.run_folder import FORMAT_VERSION, WEIGHTS
+
+_NAMED = 3
+
+
+def check_folder(folder: Path) -> None:
+    """A run folder has a description and weights, and the weights are no pickle."""
+    require((folder / "config.json").is_file(), f"{folder}: is no run: config.json is missing")
+    if (folder / WEIGHTS).is_file():
+        return
+    pickles = sorted(path.name for path in folder.glob("pytorch_model*.bin"))
+    if pickles:
+        reason = "is a pickle, which can run code of others"
+        raise InputError(f"{folder}: {pickles[0]} {reason}: weights are read from {WEIGHTS} alone")
+    raise InputError(f"{folder}: has no weights: {WEIGHTS} is missing")
+
+
+def check_description(name: str, config: Mapping[str, Any]) -> None:
+    kind, version = config.get("model_type"), config.get("format_version")
+    require(kind == "probformer", f"{name}: is no run: the model type of config.json is {kind!r}")
+    known = f"this version reads {FORMAT_VERSION}"
+    require(version == FORMAT_VERSION, f"{name}: has the format version {version!r}, {known}")
+
+
+def refuse_misfits(name: str, weights: Mapping[str, Iterable[str]]) -> None:
+    """One sentence about weights that are missing, unknown or of another shape."""
+    for what, names in weights.items():
+        found = sorted(names)
+        if found:
+            more = f" and {len(found) - _NAMED} others" if len(found) > _NAMED else ""
+            listed = ", ".join(found[:_NAMED]) + more
+            raise InputError(f"{name}: the weights do not fit config.json: {what} {listed}")

@@ -1,0 +1,66 @@
+"""A run's tokenizer.json as a tokenizer of transformers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerFast
+
+from probformer.data.vocabulary import MASK, UNKNOWN
+from probformer.errors import InputError, require
+from probformer.training.files import read_json
+
+
+class ProbformerTokenizer(PreTrainedTokenizerFast):
+    """Finds the words and pieces that `Vocabulary` finds.
+
+    Padding is "<unk>": a vocabulary has no entry of its own for it, and the attention mask decides.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        unk_token: Any = UNKNOWN,
+        mask_token: Any = MASK,
+        pad_token: Any = UNKNOWN,
+        **options: Any,
+    ) -> None:
+        special = {"unk_token": unk_token, "mask_token": mask_token, "pad_token": pad_token}
+        super().__init__(*args, **special, **options)
+
+    @classmethod
+    def convert_to_native_format(cls, trust_remote_code: bool = False, **options: Any) -> Any:
+        """Nothing is to be converted: tokenizer.json says it all."""
+        return options
+
+    def _add_tokens(self, new_tokens: list[Any], special_tokens: bool = False) -> int:
+        """An entry of the vocabulary stays a word like others, not found inside of longer ones."""
+        known = self.get_vocab()
+        new = [token for token in new_tokens if str(token) not in known]
+        return super()._add_tokens(new, special_tokens) if new else 0
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
+        folder = Path(pretrained_model_name_or_path)
+        if folder.is_dir() and not (folder / "tokenizer.json").is_file():
+            raise InputError(f"{folder}: has no vocabulary: tokenizer.json is missing")
+        tokenizer = super().from_pretrained(pretrained_model_name_or_path, *args, **options)
+        if (folder / "config.json").is_file():
+            _check_fit(folder, tokenizer)
+        return tokenizer
+
+
+def _check_fit(folder: Path, tokenizer: Any) -> None:
+    """Whether a folder's tokenizer is that of its model."""
+    config = read_json(folder / "config.json")
+    words = config.get("vocabulary")
+    if config.get("model_type") != "probformer" or not isinstance(words, int):
+        return
+    mask = config.get("mask_token_id")
+    mask = words - 1 if mask is None else mask
+    found = f"{len(tokenizer)} entries and the mask at {tokenizer.mask_token_id}"
+    message = f"tokenizer.json has {found}, the model {words} and {mask}"
+    fits = len(tokenizer) <= words and tokenizer.mask_token_id == mask
+    require(fits, f"{os.fspath(folder)}: the tokenizer does not fit the model: {message}")

@@ -1,0 +1,34 @@
+"""Runs for the tests of `probformer.hf`: one of every task and encoder, trained by the command."""
+
+import torch
+from typer.testing import CliRunner
+
+from probformer.cli import app
+
+LINES = ["the dogs like her .", "Alice watched <mask> in the park .", "zzz", "she sleeps"]
+SMALL = {
+    "pt": ("labels=16", "channels=2", "potential.rank=4", "inference.iterations=2"),
+    "transformer": ("width=16", "heads=2", "head_width=8", "feed_forward=32"),
+}
+
+
+def train(folder, task, kind):
+    """A few steps, on few sentences; returns the run folder."""
+    changes = [f"encoder.{change}" for change in SMALL[kind]]
+    changes += ["data.size=40", "training.epochs=1", "encoder.dropout=0.1"]
+    options = [word for change in changes for word in ("--set", change)]
+    config = f"{task}-builtin-{kind}"
+    result = CliRunner().invoke(app, ["train", config, "--out", str(folder), *options])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def encoded(tokenizer, lines=LINES, **options):
+    return tokenizer(list(lines), padding=True, return_tensors="pt", **options)
+
+
+def own_logits(run, tokens):
+    """By Probformer's own model."""
+    with torch.no_grad():
+        read, _ = run.model(tokens["input_ids"], tokens["attention_mask"].bool())
+        return run.model.head(read)
