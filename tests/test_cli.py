@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from probformer.cli import app
-from probformer.endings import _guarded
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
+from probformer.endings import _guarded
 from probformer.errors import InputError
 from probformer.training.seeds import parse_seeds
 
