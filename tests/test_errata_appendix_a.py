@@ -148,11 +148,12 @@ def test_variance_of_the_message_to_labels(n):
     assert right == pytest.approx(2 * h / d, rel=1.5 / d)
 
     samples = []
-    for _ in range(100):
-        potential.T.data.normal_()
-        samples.append(mean_field(unary, mask, potential, once).z_scores[0, 0].detach())
-    variance = torch.stack(samples).var().item()  # of 6,400 numbers: 2 % is one standard error
-    assert variance == pytest.approx(right, rel=0.08)
+    with torch.no_grad():
+        for _ in range(64):
+            potential.T.normal_()
+            samples.append(mean_field(unary, mask, potential, once).z_scores[0, 0])
+    variance = torch.stack(samples).var().item()  # 4,096 numbers: a standard error of 2 %
+    assert variance == pytest.approx(right, rel=0.1)
     assert abs(variance - printed) > 0.5 * variance
 
 
