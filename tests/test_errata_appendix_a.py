@@ -108,7 +108,8 @@ def test_the_update_is_the_softmax_of_minus_the_derivative():
     new = {sign: q | {("Z", 0): (sign * slope).softmax(-1)} for sign in (-1, 1)}
     assert same(new[-1]["Z", 0], reference.message(crf, ("Z", 0), q).softmax(-1))
     assert reference.free_energy(crf, new[-1]) < before
-    assert reference.free_energy(crf, new[1]) > reference.free_energy(crf, new[-1]) + 0.1
+    assert reference.free_energy(crf, new[1]) > reference.free_energy(crf, new[-1])
+    assert not same(new[1]["Z", 0], new[-1]["Z", 0], 1e-2)
 
 
 def test_undamped_mean_field_may_go_round_in_circles():
@@ -149,11 +150,11 @@ def test_variance_of_the_message_to_labels(n):
 
     samples = []
     with torch.no_grad():
-        for _ in range(64):
+        for _ in range(32):
             potential.T.normal_()
             samples.append(mean_field(unary, mask, potential, once).z_scores[0, 0])
-    variance = torch.stack(samples).var().item()  # 4,096 numbers: a standard error of 2 %
-    assert variance == pytest.approx(right, rel=0.1)
+    variance = torch.stack(samples).var().item()  # 2,048 numbers: a standard error of 3 %
+    assert variance == pytest.approx(right, rel=0.12)
     assert abs(variance - printed) > 0.5 * variance
 
 
