@@ -14,8 +14,9 @@ train: install
 	rm -rf runs/quickstart
 	$(BIN)/probformer quickstart --out runs/quickstart
 
+# Two processes of one thread each; a file's tests share what they train.
 test: install
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: test
 	$(BIN)/python -m pytest -m long
