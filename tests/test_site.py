@@ -1,0 +1,100 @@
+"""The site: it builds without a warning, leads nowhere wrong, and needs nothing from elsewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from probformer.config import EncoderSettings, TransformerSettings
+from probformer.config.lookup import read_settings, shipped_configs
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def config_row(name: str, path: Path) -> str:
+    """The table's line for a config: its first sentence, and the encoder that it has."""
+    comment = path.read_text(encoding="utf-8").split("\n\n")[0]
+    about = " ".join(line.removeprefix("#").strip() for line in comment.splitlines())
+    about = re.split(r"\.(?= [A-Z]|$)", about)[0]
+    encoder = read_settings(name, []).encoder
+    if isinstance(encoder, EncoderSettings):
+        rank = getattr(encoder.potential, "rank", None)
+        size = f"{encoder.potential.kind}{f' {rank}' if rank else ''}, d {encoder.labels}, "
+        size += f"h {encoder.channels}, T {encoder.inference.iterations}"
+    else:
+        assert isinstance(encoder, TransformerSettings)
+        layers = "universal" if encoder.universal else "layers"
+        size = f"width {encoder.width}, {encoder.heads} heads, {encoder.layers} {layers}"
+    return f"| `{name}` | {about} | {size} |"
+
+
+def test_the_table_of_configs_has_them_all():
+    rows = [config_row(name, path) for name, path in shipped_configs().items()]
+    page = (DOCS / "configs.md").read_text(encoding="utf-8")
+    shown = [line for line in page.splitlines() if line.startswith("| `")]
+    assert shown == rows, "the table in docs/configs.md should be:\n" + "\n".join(rows)
+
+
+def test_the_tests_that_the_reliability_page_names_exist():
+    page = (DOCS / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(test_\w+)\.py::(test_\w+)`", page)
+    assert len(named) > 30
+    assert len(named) == page.count("test_") / 2, "a test is named in another way"
+    for file, test in named:
+        source = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
+        assert f"\ndef {test}(" in source, f"{file}.py has no {test}"
+
+
+class Page(HTMLParser):
+    """The targets that a page has, where it links to, and what it loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.anchors |= {value for name in ("id", "name") if (value := values.get(name))}
+        self.links += [values["href"] or ""] if tag == "a" and "href" in values else []
+        loads = [values.get("src"), values.get("href") if tag == "link" else None]
+        loads += [values.get("data"), values.get("poster"), values.get("action")]
+        loads += [part.split()[0] for part in (values.get("srcset") or "").split(",") if part]
+        self.loaded += [value for value in loads if value]
+
+
+@pytest.mark.long
+def test_the_site_builds_and_holds_together(tmp_path):
+    line = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # what the theme says of MkDocs to come
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, env=quiet)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stdout + done.stderr
+
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in tmp_path.rglob("*.html")}
+    assert len(pages) > 20
+    for path, page in pages.items():
+        for target in page.loaded:
+            assert not urlsplit(target).scheme or target.startswith("data:"), f"{path}: {target}"
+            assert not target.startswith("//"), f"{path}: {target}"
+        for target in [*page.loaded, *page.links]:
+            parts = urlsplit(target)
+            if parts.scheme or path.name == "404.html":  # that one is served from any depth
+                continue
+            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            there = there / "index.html" if there.is_dir() else there
+            assert there.is_file(), f"{path}: {target}"
+            if parts.fragment and there in pages:
+                anchor = unquote(parts.fragment)
+                assert anchor in pages[there].anchors, f"{path}: {target}"
+    for path in tmp_path.rglob("*.css"):
+        outside = re.findall(r"url\([\"']?(?:https?:)?//|@import", path.read_text("utf-8"))
+        assert not outside, path
