@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all test-gpu lint bench performance check-data page results
+.PHONY: install train test test-all test-gpu lint bench performance check-data page results site
 
 install: .venv/installed
 
@@ -50,3 +50,7 @@ results: install
 	{ cat results/about.md; $(BIN)/probformer report results/*.jsonl --markdown; \
 	  cat results/structure.md; } > docs/results.part
 	mv docs/results.part docs/results.md
+
+# What the theme says of versions of MkDocs to come is left out.
+site: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
