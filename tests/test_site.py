@@ -4,12 +4,16 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from browser import CHROMIUM, QUIET, Watch
 from probformer.config import EncoderSettings, TransformerSettings
 from probformer.config.lookup import read_settings, shipped_configs
 
@@ -71,15 +75,20 @@ class Page(HTMLParser):
         self.loaded += [value for value in loads if value]
 
 
-@pytest.mark.long
-def test_the_site_builds_and_holds_together(tmp_path):
-    line = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    line = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # what the theme says of MkDocs to come
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, env=quiet)
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stdout + done.stderr
+    return folder
 
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in tmp_path.rglob("*.html")}
+
+@pytest.mark.long
+def test_pages_hold_together_and_load_nothing_from_elsewhere(site):
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     assert len(pages) > 20
     for path, page in pages.items():
         for target in page.loaded:
@@ -95,6 +104,47 @@ def test_the_site_builds_and_holds_together(tmp_path):
             if parts.fragment and there in pages:
                 anchor = unquote(parts.fragment)
                 assert anchor in pages[there].anchors, f"{path}: {target}"
-    for path in tmp_path.rglob("*.css"):
+    for path in site.rglob("*.css"):
         outside = re.findall(r"url\([\"']?(?:https?:)?//|@import", path.read_text("utf-8"))
         assert not outside, path
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address(site):
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_fit_a_phone_and_can_be_searched(site, address, theme):
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=CHROMIUM, args=QUIET, chromium_sandbox=False
+        )
+        page = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=theme)
+        watch = Watch(page)
+        names = sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
+        for name in names:
+            page.goto(address + name)
+            width = page.evaluate("document.documentElement.scrollWidth")
+            assert width <= 360, f"{name} is {width} wide"
+        dark = page.evaluate("document.body.dataset.mdColorScheme") == "slate"
+        assert dark == (theme == "dark")
+
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.goto(address)
+        page.locator("input.md-search__input").fill("mean field")
+        page.locator(".md-search-result__link").first.wait_for(timeout=20_000)
+        browser.close()
+    assert not watch.errors
+    assert {urlsplit(request.url).hostname for request in watch.requests} <= {"127.0.0.1", None}
