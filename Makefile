@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all test-gpu lint bench performance check-data page results site
+.PHONY: install train test test-all test-gpu lint bench performance check-data page results
 
 install: .venv/installed
 
@@ -46,11 +46,12 @@ check-data: install
 page:
 	cd frontend && npm ci --no-audit --no-fund && npm run build
 
+# What the theme says of versions of MkDocs to come is left out.
+.PHONY: site
+site: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 results: install
 	{ cat results/about.md; $(BIN)/probformer report results/*.jsonl --markdown; \
 	  cat results/structure.md; } > docs/results.part
 	mv docs/results.part docs/results.md
-
-# What the theme says of versions of MkDocs to come is left out.
-site: install
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
