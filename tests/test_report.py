@@ -48,6 +48,14 @@ def test_unlike_runs_are_not_one_row(runs, tmp_path):
     assert two.seconds == pytest.approx(total / 2, abs=0.1)
 
 
+def test_runs_that_began_elsewhere_are_rows_of_their_own(runs, tmp_path):
+    init = runs / "tagger/seed-0"
+    train_one(settings("tagging", epochs=2), tmp_path / "tagger", init=init)
+    scratch, tuned = collect([init, tmp_path / "tagger"])
+    assert (scratch.title, tuned.title) == ("tagger", f"tagger --init {init}")
+    assert tuned.command.endswith(f"--seeds 0..0 --init {init}")
+
+
 def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
     print_report([runs / "tagger", runs / "cogs"], True, None, None)
     out = capsys.readouterr().out

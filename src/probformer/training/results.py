@@ -80,6 +80,11 @@ class Result:
             curve=curve,
         )
 
+    @property
+    def init(self) -> str | None:
+        """The run whose encoder it started from."""
+        return self.environment.get("init")
+
     def to_json(self) -> str:
         return json.dumps({k: v for k, v in vars(self).items() if k != "curve"})
 
@@ -104,7 +109,9 @@ class Row:
 
     @property
     def title(self) -> str:
-        return f"{self.runs[0].config} {self.runs[0].changes}".strip()
+        first = self.runs[0]
+        init = f"--init {first.init}" if first.init else ""
+        return " ".join(filter(None, (first.config, first.changes, init)))
 
     @property
     def split(self) -> str:
@@ -131,6 +138,7 @@ class Row:
         several = f"{seeds[0]}..{seeds[-1]}"
         listed = several if len(seeds) == seeds[-1] - seeds[0] + 1 else ",".join(map(str, seeds))
         changes = "".join(f" --set {change}" for change in first.changes.split())
+        changes += f" --init {first.init}" if first.init else ""
         return f"probformer train {first.config} --data corpora --seeds {listed}{changes}"
 
     @property
@@ -153,17 +161,18 @@ class Row:
 
 def collect(paths: Iterable[Path]) -> list[Row]:
     """What is in run folders, in folders of them and in results files, by config and changes."""
-    rows: dict[tuple[str, str, str], dict[int, Result]] = {}
+    rows: dict[tuple[str, str, str, str], dict[str, Result]] = {}
     for run in _results(paths):
-        key = run.config, run.changes, json.dumps(run.settings)
-        rows.setdefault(key, {})[run.seed] = run
+        line = run.to_json()  # of a run that is given twice, the same
+        key = run.config, run.changes, run.init or "", json.dumps(run.settings)
+        rows.setdefault(key, {})[line] = run
     published = _published()
     return [
         Row(
             sorted(runs.values(), key=lambda run: run.seed),
-            published.get(config) if _comparable(changes) else None,
+            published.get(config) if _comparable(changes) and not init else None,
         )
-        for (config, changes, _), runs in sorted(rows.items(), key=lambda item: item[0])
+        for (config, changes, init, _), runs in sorted(rows.items(), key=lambda item: item[0])
     ]
 
 
