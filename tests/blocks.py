@@ -78,7 +78,7 @@ def run_page(page: Path) -> None:
                 subprocess.run(["bash", "-e", "-c", block.code], check=True)
             else:
                 run_python(block, page, namespace)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not isinstance(error, subprocess.CalledProcessError):
                 traceback.print_exc()
             sys.exit(f"the block at {page}:{block.line} failed")

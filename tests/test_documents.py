@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from blocks import REASONS, ROOT, RUN, SHOWN, Block, blocks_of, pages, run_python, to_run
+from blocks import REASONS, ROOT, RUN, SHOWN, Block, blocks_of, pages, run_page, run_python, to_run
 
 PAGE = """# Title
 ```python
@@ -41,12 +41,32 @@ def test_blocks_are_found():
     ]
 
 
+@pytest.mark.parametrize(
+    ("language", "code", "printed"),
+    [
+        ("sh", "echo here\nfalse\ntouch after", "here"),
+        ("python", "assert x == 2", "line 6, in <mod"),
+    ],
+)
+def test_a_block_that_fails_is_named(tmp_path, monkeypatch, capfd, language, code, printed):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"```python\nx = 1\n```\n\n```{language}\n{code}\n```\n\n```sh\ntouch after\n```\n"
+    )
+    with pytest.raises(SystemExit, match=r"page\.md:6 failed"):
+        run_page(page)
+    captured = capfd.readouterr()
+    assert printed in captured.out + captured.err
+    assert not Path("after").exists()
+
+
 def wrong_with(text: str) -> list[str]:
     """What would keep code from being run, or cannot be run by a reader as it stands."""
     blocks = blocks_of(text)
     marked = [block for block in blocks if block.reason is not None]
     wrong = []
-    if text.count("<!-- not run") != len(marked):
+    if len(re.findall(r"^ *<!-- not run", text, re.M)) != len(marked):
         wrong.append("a marker is not directly before a block")
     for block in blocks:
         runs = block.language in RUN and block.reason is None
