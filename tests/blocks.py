@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 RUN = {"python", "sh"}
-SHOWN = {"", "http", "json", "text", "toml"}  # not meant to be run; any other name is a mistake
+SHOWN = {"http", "json", "text", "toml"}  # not meant to be run; any other name is a mistake
 REASONS = {
     "needs network",
     "needs a GPU",

@@ -93,6 +93,7 @@ def test_markers_and_languages(page):
         "<!-- not run: is slow -->\n```sh\nx\n```",
         "<!-- not run: needs network -->\n```text\nx\n```",
         "```bash\nx\n```",
+        "```\nx\n```",
         "```sh\nprobformer draw … --kind heat\n```",
     ],
 )
