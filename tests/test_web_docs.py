@@ -2,17 +2,19 @@
 
 import json
 import re
-from pathlib import Path
+import shlex
 
 import pytest
 
+from blocks import ROOT, blocks_of
 from probformer.web import guard, questions, service
 from probformer.web.service import Explorer
 from runs import PT, saved
 from serving import serving
 
-TEXT = (Path(__file__).parent.parent / "docs/api.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(http|json)\n(.*?)```", TEXT, re.S)
+TEXT = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+CODE = [(block.language, block.code) for block in blocks_of(TEXT)]
+BLOCKS = [(kind, block) for kind, block in CODE if kind in ("http", "json")]
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,7 @@ def client(tmp_path_factory):
     """A run of the sizes that the page shows."""
     encoder = {**PT, "labels": 64, "channels": 4, "inference": {"iterations": 3}}
     folder = saved(tmp_path_factory.mktemp("runs") / "mlm-builtin-pt", "mlm", encoder)
-    with serving(Explorer([folder], Path("."))) as client:
+    with serving(Explorer([folder], ROOT)) as client:
         yield client
 
 
@@ -62,6 +64,15 @@ def test_every_request_has_the_answer_that_is_shown(client):
         else:
             assert response.status_code == 200, response.text
     assert shown == 5
+
+
+def test_the_line_for_curl(client):
+    (line,) = [block for kind, block in CODE if kind == "sh" and block.startswith("curl")]
+    words = shlex.split(line.replace("\\\n", ""))
+    _, _, header, address, _, data = words
+    path = address.removeprefix("http://127.0.0.1:8765")
+    response = client.post(path, content=data, headers=dict([header.split(": ")]))
+    assert response.json()["results"][0]["words"] == ["the", "<mask>", "sleeps", "."]
 
 
 def test_errors_and_runs_are_shown_word_for_word(client):
