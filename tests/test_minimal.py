@@ -26,11 +26,10 @@ NEEDS = {  # the parts that are nothing without packages of their own, and how t
 }
 
 
-def check_imports(python, *missing, cwd=None):
+def check_imports(python, *missing, cwd=None, env=None):
     """Every module is imported, or raises the sentence of its part."""
-    done = subprocess.run(
-        [python, MINIMAL, *missing], capture_output=True, text=True, cwd=cwd, check=False
-    )
+    line = [python, MINIMAL, *missing]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=cwd, env=env, check=False)
     assert done.returncode == 0, done.stderr
     source = ROOT / "src/probformer"
     expected = {}
