@@ -10,7 +10,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-PICTURES = {"1-inference": 8, "2-training": 3, "3-hugging-face": 1}
+PICTURES = {"1-inference": 8, "2-training": 4, "3-hugging-face": 1}
 
 
 def test_these_are_all_notebooks():
