@@ -1,7 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all test-gpu lint bench performance check-data page results
+.PHONY: install train test test-all test-gpu lint bench performance check-data page results \
+	release-check
 
 install: .venv/installed
 
@@ -55,3 +56,6 @@ results: install
 	{ cat results/about.md; $(BIN)/probformer report results/*.jsonl --markdown; \
 	  cat results/structure.md; } > docs/results.part
 	mv docs/results.part docs/results.md
+
+release-check: install
+	.ci/release-check

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -225,12 +224,6 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
     """A page that shows how runs read the sentences you type."""
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        packages = "the packages fastapi and uvicorn: pip install 'probformer[explore]'"
-        raise InputError(f"the explorer needs {packages}") from None
     from probformer.web.server import serve
 
     serve(runs, data, host, port, browser)
@@ -260,8 +253,6 @@ def tune(
     plot: Annotated[Path | None, typer.Option(help="Draw the search into this SVG file.")] = None,
 ) -> None:
     """Search for better settings. Start it several times for several workers, or to go on."""
-    if find_spec("optuna") is None:
-        raise InputError("tuning needs the package optuna: pip install 'probformer[tune]'")
     from probformer.tuning.command import tune as search
 
     search(config, space, change, data, out, trials, sampler, prune, storage, study, seed, plot)

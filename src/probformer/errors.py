@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Iterable
+from importlib.util import find_spec
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,9 +17,23 @@ class InputError(ValueError):
     """Something the user gave is wrong; the message says what, and what is allowed."""
 
 
+class MissingPackage(InputError, ImportError):
+    """Packages that something needs are not installed; `source` is what pip gets them from."""
+
+    def __init__(self, what: str, packages: str, source: str) -> None:
+        *others, last = packages.split()
+        listed = f"packages {', '.join(others)} and {last}" if others else f"package {last}"
+        super().__init__(f"{what} needs the {listed}: pip install '{source}'")
+
+
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(message)
+
+
+def require_packages(what: str, packages: str, source: str) -> None:
+    if any(find_spec(name) is None for name in packages.split()):
+        raise MissingPackage(what, packages, source)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -12,7 +12,6 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from torch.export import Dim, ExportedProgram
 
 from probformer.config import TransformerSettings
 from probformer.encoder import Encoder
-from probformer.errors import InputError, require
+from probformer.errors import InputError, require, require_packages
 from probformer.heads import Model, SeveralHeads
 from probformer.potentials.all_pairs import AllPairs
 from probformer.tasks.classification import Classification
@@ -61,9 +60,7 @@ def export_run(folder: Path, onnx: bool, torch_program: bool, out: Path | None) 
 
 
 def check_onnx_packages() -> None:
-    if any(find_spec(name) is None for name in ("onnx", "onnxruntime", "onnxscript")):
-        packages = "the packages onnx, onnxruntime and onnxscript: pip install 'probformer[export]'"
-        raise InputError(f"ONNX needs {packages}")
+    require_packages("ONNX", "onnx onnxruntime onnxscript", "probformer[export]")
 
 
 class Answering(nn.Module):

@@ -17,7 +17,7 @@ from rich.text import Text
 from probformer.analysis.describing import Description, describe
 from probformer.analysis.description_tables import NO_LABELS, TextTable, summary, tables
 from probformer.analysis.texts import check_source, read_text
-from probformer.errors import InputError
+from probformer.errors import InputError, require_packages
 from probformer.training.files import require_writable, write_text
 from probformer.training.run_folder import load_run
 from probformer.viz.words import shown
@@ -40,7 +40,7 @@ def describe_run(
     """Without a file, the text is a split of the run's data, by default dev."""
     check_source(file, split)
     if out is not None:  # before minutes are spent
-        _require_plots()
+        require_packages("a page with plots", "matplotlib", "probformer[plot]")
         _check_page_folder(out)
     run = load_run(folder)
     run.model.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -56,14 +56,6 @@ def describe_run(
     if out is not None:
         page = write_page(title, description, out)
         print(f"the page is in {page}", file=sys.stderr if as_json else sys.stdout)
-
-
-def _require_plots() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        package = "the package matplotlib: pip install 'probformer[plot]'"
-        raise InputError(f"a page with plots needs {package}") from None
 
 
 def _check_page_folder(folder: Path) -> None:

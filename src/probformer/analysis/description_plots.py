@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from probformer.analysis.associations import Floats
 from probformer.analysis.channels import ROOT, Spread
 from probformer.analysis.describing import Description
 from probformer.analysis.labels import Label
 from probformer.training.plots import save_plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FILES = USAGE, TAGS, DISTANCES = "labels.svg", "tags.svg", "distances.svg"
 _LABELS, _TAGS = 64, 40  # that are legible side by side
@@ -87,6 +90,8 @@ def _near(spread: Spread) -> Floats:
 
 
 def _panel(width: float, height: float) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots()
 

@@ -1,10 +1,11 @@
 """At home in Hugging Face: importing this makes transformers' Auto classes know Probformer."""
 
+from probformer.errors import MissingPackage
+
 try:
     import transformers
-except ImportError:
-    needed = "the package transformers: pip install 'probformer[hf]'"
-    raise ImportError(f"probformer.hf needs {needed}") from None
+except ModuleNotFoundError:
+    raise MissingPackage("probformer.hf", "transformers", "probformer[hf]") from None
 
 from probformer.hf.configuration import ProbformerConfig
 from probformer.hf.models import (

@@ -1,0 +1,3 @@
+from probformer.errors import require_packages
+
+require_packages("probformer.kernels", "triton", "triton")

@@ -12,9 +12,10 @@ from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.errors import counted, require, require_whole
 from probformer.training.evaluation import evaluate
 from probformer.training.memory import keep_freed_memory
+from probformer.training.model_card import figures_text
 from probformer.training.processes import join_processes
 from probformer.training.report import LineReporter, Reporter, build_reporter, shown
-from probformer.training.run_folder import figures_text, load_run
+from probformer.training.run_folder import load_run
 from probformer.training.seeds import (
     Results,
     one_after_the_other,

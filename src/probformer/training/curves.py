@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from probformer.errors import InputError
+from probformer.errors import require_packages
 
 
 def check_tensorboard() -> None:
-    if find_spec("tensorboard") is None:
-        package = "the package tensorboard: pip install 'probformer[track]'"
-        raise InputError(f"training.tensorboard needs {package}")
+    require_packages("training.tensorboard", "tensorboard", "probformer[track]")
 
 
 def write_curves(folder: Path, lines: list[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probformer.errors import InputError
+from probformer.errors import require_packages
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,11 +16,9 @@ Epochs = list[dict[str, Any]]
 
 def plot_curves(runs: Mapping[str, tuple[str, list[Epochs]]], path: Path) -> None:
     """Training loss and dev figure by epoch: a colour a config, a line a seed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        package = "the package matplotlib: pip install 'probformer[plot]'"
-        raise InputError(f"curves need {package}") from None
+    require_packages("drawing curves", "matplotlib", "probformer[plot]")
+    from matplotlib.figure import Figure
+
     metrics = sorted({metric for metric, _ in runs.values()})
     figure = Figure(figsize=(5 * (1 + len(metrics)), 4), layout="constrained")
     loss, *panels = figure.subplots(1, 1 + len(metrics), squeeze=False)[0]

@@ -27,8 +27,6 @@ import torch
 import probformer
 from probformer.baselines import Transformer
 from probformer.config import (
-    BuiltinData,
-    DataSettings,
     EncoderSettings,
     RunSettings,
     TaskSettings,
@@ -44,6 +42,7 @@ from probformer.errors import InputError, require
 from probformer.heads import Model, embedding_of
 from probformer.tasks import Task, build_task
 from probformer.training.files import read_json, read_tensors, write_json, write_tensors, write_text
+from probformer.training.model_card import model_card
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
@@ -100,7 +99,7 @@ def write_description(folder: Path, run: Run, init: Path | None) -> None:
     )
     write_text(folder / "tokenizer.json", run.vocabulary.to_json() + "\n")
     write_json(folder / "environment.json", {**_environment(), "init": init and str(init)})
-    write_text(folder / "README.md", _model_card(run, {}))
+    write_model_card(folder, run, {})
     write_settings(folder, settings)
 
 
@@ -113,7 +112,9 @@ def write_weights(folder: Path, model: Model) -> None:
 
 
 def write_model_card(folder: Path, run: Run, results: dict[str, dict[str, float]]) -> None:
-    write_text(folder / "README.md", _model_card(run, results))
+    environment = folder / "environment.json"  # which some runs may have lost, or never had
+    init = read_json(environment).get("init") if environment.is_file() else None
+    write_text(folder / "README.md", model_card(run, init, results))
 
 
 def load_run(folder: str | Path) -> Run:
@@ -218,32 +219,3 @@ def _environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
-
-
-def figures_text(metrics: Mapping[str, float]) -> str:
-    """All of them but those of parts, the loss last."""
-    names = [name for name in metrics if "/" not in name and name not in ("score", "loss")]
-    return ", ".join(f"{name} {metrics[name]:.6g}" for name in (*names, "loss"))
-
-
-def _described(data: DataSettings) -> str:
-    if isinstance(data, BuiltinData):
-        return f"{data.size:,} sentences of Probformer's built-in corpus, seed {data.seed}"
-    return f"{data.train}, {data.dev} and {data.test} in {data.folder!r}"
-
-
-def _model_card(run: Run, results: dict[str, dict[str, float]]) -> str:
-    settings = run.settings
-    encoder = run.model.encoder
-    kind = "probabilistic transformer" if isinstance(encoder, Encoder) else "transformer"
-    lines = [
-        f"# A {kind} trained on {settings.task.kind}",
-        "",
-        f"- Data: {_described(settings.data)}",
-        f"- Encoder: {encoder.count_parameters():,} parameters without word embeddings;",
-        f"  vocabulary of {len(run.vocabulary):,} entries",
-        f"- Seed: {settings.seed}",
-    ]
-    lines += [f"- {split}: {figures_text(metrics)}" for split, metrics in results.items()]
-    lines += ["", "All settings are in `run.toml`. Weights are shared under the terms of the data."]
-    return "\n".join(lines) + "\n"

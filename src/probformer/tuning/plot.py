@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from optuna.trial import FrozenTrial, TrialState
 
-from probformer.errors import InputError
+from probformer.errors import require_packages
 from probformer.training.plots import save_plot
 from probformer.tuning.space import Range
 from probformer.tuning.study import Search
@@ -27,9 +26,7 @@ _LOOKS: dict[TrialState, dict[str, Any]] = {
 
 
 def check_matplotlib() -> None:
-    if find_spec("matplotlib") is None:
-        package = "the package matplotlib: pip install 'probformer[plot]'"
-        raise InputError(f"--plot needs {package}")
+    require_packages("--plot", "matplotlib", "probformer[plot]")
 
 
 def plot_search(search: Search, metric: str, path: Path) -> None:

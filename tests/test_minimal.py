@@ -1,0 +1,70 @@
+"""Without the extras, all that does not need them works, and the rest says what it needs.
+
+`tests/test_wheel.py` asks the same where they are really not installed.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from probformer.errors import InputError, MissingPackage, require_packages
+
+ROOT = Path(__file__).parent.parent
+MINIMAL = Path(__file__).parent / "minimal.py"
+EXTRAS = "fastapi matplotlib onnx onnxruntime onnxscript optuna tensorboard transformers triton "
+EXTRAS += "uvicorn"
+NEEDS = {  # the parts that are nothing without packages of their own, and how to get these
+    "hf": "probformer.hf needs the package transformers: pip install 'probformer[hf]'",
+    "kernels": "probformer.kernels needs the package triton: pip install 'triton'",
+    "tuning": "tuning needs the package optuna: pip install 'probformer[tune]'",
+    "web": "the explorer needs the packages fastapi and uvicorn: pip install 'probformer[explore]'",
+}
+
+
+def check_imports(python, *missing, cwd=None, env=None):
+    """Every module is imported, or raises the sentence of its part."""
+    line = [python, MINIMAL, *missing]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=cwd, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    source = ROOT / "src/probformer"
+    expected = {}
+    for part, sentence in NEEDS.items():
+        for path in (source / part).glob("*.py"):
+            name = path.stem if path.stem != "__init__" else ""
+            expected[f"probformer.{part}.{name}".rstrip(".")] = sentence
+    assert json.loads(done.stdout) == expected
+
+
+def test_every_module_without_extras():
+    check_imports(sys.executable, *EXTRAS.split(), "pydantic", "starlette")
+
+
+def test_these_are_all_the_extras():
+    """But for what only development needs, and Triton, which comes with torch where it works."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    named = " ".join(need for extra in extras.keys() - {"dev"} for need in extras[extra])
+    assert set(re.findall(r"([a-z]+)>=", named)) | {"triton"} == set(EXTRAS.split())
+
+
+def test_a_missing_package_is_both_an_import_error_and_one_for_users():
+    with pytest.raises(ImportError, match=r"^it needs the packages json and no_such: pip"):
+        require_packages("it", "json no_such", "x")
+    assert issubclass(MissingPackage, InputError)
+    require_packages("it", "json re", "x")
+
+
+@pytest.mark.parametrize("start", ["import probformer", "from probformer import cli"])
+def test_starting_imports_nothing_heavy(start):
+    code = f"""
+import sys
+{start}
+heavy = {{"torch", "numpy", "accelerate", "tokenizers", "safetensors"}} | set({EXTRAS.split()})
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
