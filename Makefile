@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all test-gpu lint bench performance check-data page results \
+.PHONY: install train test test-all test-gpu lint bench performance check-data page site results \
 	release-check
 
 install: .venv/installed
@@ -16,11 +16,13 @@ train: install
 	$(BIN)/probformer quickstart --out runs/quickstart
 
 # Two processes of one thread each; a file's tests share what they train.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 test-all: test
-	$(BIN)/python -m pytest -m long
+	$(PYTEST) -m long
 
 GPU_TESTS := $(addprefix tests/test_,kernels.py kernels_tiled.py captured.py gpu.py packing.py)
 
@@ -48,7 +50,6 @@ page:
 	cd frontend && npm ci --no-audit --no-fund && npm run build
 
 # What the theme says of versions of MkDocs to come is left out.
-.PHONY: site
 site: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
