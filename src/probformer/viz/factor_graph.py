@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from probformer.config import (
-    EncoderSettings,
-    FullSettings,
-    RotarySettings,
-    SharedUVSettings,
-    UVSettings,
-    UVWSettings,
-)
+from probformer.config import EncoderSettings
 from probformer.viz.picture import Picture
 from probformer.viz.svg import Block, document, number, tag, text
 from probformer.viz.words import pixels
@@ -21,6 +15,14 @@ _HEADS, _FACTORS, _LABELS, _UNARY, _WORDS = 40.0, 130.0, 260.0, 318.0, 366.0
 _CIRCLE = 21.0
 _SUBSCRIPTS = "₀₁₂₃"
 _WORDS_SHOWN = 3
+_FORMULAS = {
+    "full": "T in full",
+    "uv": "T = U Vᵀ",
+    "uvw": "T = U diag(W) Vᵀ",
+    "shared-uv": "T = U diag(D) Vᵀ",
+    "rotary": "T = U R(i−j) Vᵀ",
+}
+"""By kind of potential."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,11 @@ def factor_graph(settings: EncoderSettings) -> FactorGraph:
 
 def described_potential(settings: EncoderSettings) -> str:
     """T by its parts, and what it knows of distances."""
-    potential = settings.potential
-    if isinstance(potential, RotarySettings):
-        return f"T = U R(i−j) Vᵀ of rank {potential.rank}: all distances"
-    product = {
-        FullSettings: "T in full",
-        UVSettings: "T = U Vᵀ",
-        UVWSettings: "T = U diag(W) Vᵀ",
-        SharedUVSettings: "T = U diag(D) Vᵀ",
-    }[type(potential)]
-    rank = "" if isinstance(potential, FullSettings) else f" of rank {potential.rank}"
-    return f"{product}{rank}: {_distances(potential.gamma)}"
+    potential: Any = settings.potential
+    formula = _FORMULAS.get(potential.kind, f"T of the kind {potential.kind!r}")
+    rank = f" of rank {potential.rank}" if hasattr(potential, "rank") else ""
+    distances = f": {_distances(potential.gamma)}" if hasattr(potential, "gamma") else ""
+    return f"{formula}{rank}{distances}"
 
 
 def _distances(gamma: int | None) -> str:
