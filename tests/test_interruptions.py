@@ -322,7 +322,7 @@ def test_an_encoder_that_does_not_fit_is_refused_by_name(tmp_path, capsys):
 
 
 def test_tensorboard_is_asked_for_before_training(tmp_path, monkeypatch):
-    monkeypatch.setattr("probformer.training.curves.find_spec", lambda _: None)
+    monkeypatch.setattr("probformer.errors.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"pip install 'probformer\[track\]'"):
         ready(settings(tensorboard=True), tmp_path)
     assert not os.listdir(tmp_path)
