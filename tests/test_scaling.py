@@ -135,13 +135,18 @@ def test_a_node_that_is_lost_may_come_back(whole, tmp_path):
     """Two launchers on one machine; of the second, launcher and process are killed."""
     place = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{free_port()}"]
     place += ["--rdzv-id", "a-run", "--nnodes", "2", "--nproc-per-node", "1"]
-    line = [*TORCHRUN, *place, "--max-restarts", "3", *train(tmp_path / "run")]
     own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    with launched(line, tmp_path / "first", **own_store) as first:
-        with launched(line, tmp_path / "second", **own_store) as second:
+
+    def line(host: bool) -> list[str]:
+        """Both are the machine of the endpoint: only one may keep the list of all."""
+        keeps = ["--rdzv-conf", f"is_host={int(host)}"]
+        return [*TORCHRUN, *place, *keeps, "--max-restarts", "3", *train(tmp_path / "run")]
+
+    with launched(line(True), tmp_path / "first", **own_store) as first:
+        with launched(line(False), tmp_path / "second", **own_store) as second:
             first.wait_for_step(tmp_path / "run", 12)
             second.kill()
-        with launched(line, tmp_path / "third", **own_store) as third:
+        with launched(line(False), tmp_path / "third", **own_store) as third:
             assert third.ended() == 0, third.text
             assert first.ended() == 0, first.text
     assert_ended_like(whole, tmp_path / "run", first.text + second.text + third.text)
