@@ -3,6 +3,7 @@
 Without dropout, and with the same number of processes, that is bit for bit.
 """
 
+import json
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from launched import ONE_NODE, TORCHRUN, launched, steps_saved, train
+from probformer.endings import _guarded
 from probformer.errors import InputError
 from probformer.training import processes
 from probformer.training.run_folder import read_metrics
@@ -240,6 +242,29 @@ def test_what_gloo_says_becomes_one_sentence():
     assert str(caught.value).endswith("answer: Read error [::1]:21: Connection reset by peer")
     with pytest.raises(torch.OutOfMemoryError), processes._one_sentence():
         raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_torchrun_finds_a_whole_error_file_or_none(monkeypatch, tmp_path, stopped):
+    """It sends SIGTERM to who is just writing one because another process has died."""
+    error, write = tmp_path / "error.json", Path.write_text
+
+    def write_and_be_stopped(path, text):
+        write(path, text[:5])
+        raise SystemExit(128 + signal.SIGTERM)
+
+    def command():
+        raise InputError("another has ended")
+
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(error))
+    if stopped:
+        monkeypatch.setattr(Path, "write_text", write_and_be_stopped)
+    with pytest.raises(SystemExit):
+        _guarded(command)
+    if stopped:
+        assert not error.exists()
+    else:
+        assert json.loads(error.read_text())["message"] == "another has ended"
 
 
 def test_the_end_of_another_process_is_waited_for(tmp_path):

@@ -64,7 +64,17 @@ def _guarded(command: Callable[[], Any]) -> None:
 
 def _fail(message: str) -> None:
     typer.echo(f"error: {message}", err=True)
-    if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):  # torchrun repeats it at its end
+    if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
         with suppress(OSError):
-            Path(path).write_text(json.dumps({"message": message, "timestamp": int(time.time())}))
+            _tell_torchrun(Path(path), message)
     raise SystemExit(2)
+
+
+def _tell_torchrun(path: Path, message: str) -> None:
+    """It repeats the message at its end, and dies of a file half written.
+
+    Which its own SIGTERM would leave, sent to us because another process has died.
+    """
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps({"message": message, "timestamp": int(time.time())}))
+    part.replace(path)
