@@ -9,6 +9,8 @@ import torch
 from probformer.data.layout import packed, padded
 from probformer.errors import InputError
 from probformer.tasks.batch import Plan, mean_weights
+from probformer.training.evaluation import evaluate
+from probformer.training.run_folder import load_run
 from probformer.training.updates import DeviceUpdates, Updates
 from runs import PT, TRANSFORMER, ready, settings
 
@@ -221,6 +223,36 @@ def test_updates_are_the_same_on_a_device():
         assert len(updates.read()) == 4
         results.append(parameter.detach())
     torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("kind", [Updates, DeviceUpdates])
+def test_the_average_is_that_of_all_updates_and_then_of_the_latest(kind):
+    parameter, loss = torch.nn.Parameter(torch.randn(5)), torch.zeros(())
+    updates = kind([parameter], loss, settings(average=0.75).training)
+    seen = []
+    for _ in range(6):
+        parameter.grad = torch.randn(5)
+        updates.apply(0.1)
+        seen.append(parameter.detach().clone())
+    expected = torch.stack(seen[:4]).mean(0)
+    for weights in seen[4:]:
+        expected = 0.75 * expected + 0.25 * weights
+    with updates.averaged():
+        torch.testing.assert_close(parameter.detach(), expected)
+    assert torch.equal(parameter, seen[-1])
+
+
+def test_a_run_judges_and_keeps_averages_and_goes_on_with_its_own_weights(tmp_path):
+    training = ready(settings(average=0.9), tmp_path)
+    training._epoch()
+    own = {name: weights.clone() for name, weights in training.model.state_dict().items()}
+    line = training._judge()
+    kept = load_run(tmp_path)
+    for name, weights in training.model.state_dict().items():
+        assert torch.equal(weights, own[name])
+        assert not torch.equal(weights, kept.model.state_dict()[name])
+    again = evaluate(kept.model, kept.task, training.splits["dev"], training.accelerator)
+    assert again == line["dev"]
 
 
 def test_a_loss_that_is_not_finite_is_found_late_but_in_its_place(tmp_path):

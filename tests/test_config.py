@@ -97,6 +97,7 @@ def test_no_distance_is_written_none():
         ({"labels": 1.5}, "labels must be a whole number, got 1.5"),
         ({"labels": True}, "labels must be a whole number, got True"),
         ({"dropout": "0.1"}, "dropout must be a number, got '0.1'"),
+        ({"initial_scores": 0}, "initial_scores must be a number in (0, inf), got 0"),
         ({"dropout": 1.0}, "dropout must be a number in [0, 1), got 1.0"),
         ({"readout": "root"}, "readout 'root' needs a root: give root.labels (d_root)"),
         ({"readout": "mean"}, "readout must be one of 'scores', 'marginals', 'root', got 'mean'"),

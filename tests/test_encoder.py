@@ -40,6 +40,11 @@ def test_word_scores_start_xavier_uniform():
     assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.01)
 
 
+def test_word_scores_start_as_large_as_asked():
+    settings = EncoderSettings(potential=UVSettings(rank=2), initial_scores=0.7)
+    assert Encoder(1_000, settings).word_scores.weight.std().item() == pytest.approx(0.7, rel=0.01)
+
+
 @pytest.mark.parametrize(("readout", "width"), [("scores", 6), ("marginals", 6), ("root", 4)])
 def test_readouts(readout, width):
     settings = EncoderSettings(**{**vars(SETTINGS), "readout": readout})

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -255,7 +257,34 @@ def test_a_signal_stops_between_batches_with_a_checkpoint(tmp_path, number):
     assert len(lines) == progress["epoch"]
 
 
-def test_a_full_disk_is_one_sentence_and_keeps_what_was_there(tmp_path):
+@contextmanager
+def full_disk(largest: int) -> Iterator[None]:
+    """Files of more than so many bytes cannot be written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_on_a_full_disk_what_was_there_stays_and_the_run_goes_on_later(whole, tmp_path):
+    training = ready(settings(), tmp_path)
+    training._epoch()
+    training._judge()
+    (checkpoint,) = (tmp_path / "state").glob("step-*")
+    weights = (tmp_path / "model.safetensors").read_bytes()
+    with full_disk(len(weights) // 2), pytest.raises(InputError, match="cannot be written"):
+        training.train()
+    assert files.is_sealed(checkpoint)
+    assert (tmp_path / "model.safetensors").read_bytes() == weights
+    run_until_it_ends(tmp_path)
+    assert_same_runs(whole, tmp_path)
+
+
+def test_a_full_disk_is_one_sentence(tmp_path):
     """Files of more than 100 kB cannot be written."""
     done = subprocess.run(
         command(tmp_path),

@@ -17,7 +17,7 @@ def distance(words, extras, run):
 
 
 @pytest.mark.parametrize("extras", EXTRAS)
-@pytest.mark.parametrize("words", ["uv", "rotary"])
+@pytest.mark.parametrize("words", WORDS)
 def test_bfloat16(words, extras):
     def run(unary, mask, potentials):
         half = potentials.to(torch.bfloat16)

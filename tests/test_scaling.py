@@ -103,7 +103,8 @@ def test_killed_again_and_again_the_first_process_too_even_while_it_saves(whole,
 
 @pytest.mark.long
 def test_without_restarts_left_it_fails_and_says_so_and_can_go_on(whole, tmp_path):
-    line = [*ONE_NODE, *train(tmp_path / "run")]
+    patient = ["--monitor-interval", "5"]  # so that the other one notices it first
+    line = [*ONE_NODE, *patient, *train(tmp_path / "run")]
     with launched(line, tmp_path / "output") as run:
         run.wait_for_step(tmp_path / "run", 12)
         run.worker(rank=0).kill()

@@ -104,10 +104,11 @@ def test_a_run_folder_is_whole_and_loads(task, encoder, tmp_path):
     assert results["dev"]["loss"] == pytest.approx(dev["loss"], rel=1e-6)
 
 
-@pytest.mark.parametrize("task", ["mlm", "tagging"])
-def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("task", "average"), [("mlm", 0.0), ("tagging", 0.9)])
+def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, average, tmp_path, monkeypatch):
     """Stopped after each of several batches, in a new object each time, as a new process would."""
-    given = settings(task, {**PT, "dropout": 0.2}, epochs=3, checkpoint_minutes=0.0)
+    often = {"epochs": 3, "checkpoint_minutes": 0.0, "average": average}
+    given = settings(task, {**PT, "dropout": 0.2}, **often)
     train_one(given, tmp_path / "whole")
     stops = iter([1, 3, 2, 4, 1, 5])
     folder, resume = tmp_path / "stopped", False

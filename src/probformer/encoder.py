@@ -34,7 +34,10 @@ class Encoder(nn.Module):
         self.settings = settings = EncoderSettings() if settings is None else settings
         require_kind("settings", settings, EncoderSettings)
         self.word_scores = nn.Embedding(vocabulary, settings.labels)  # S
-        nn.init.xavier_uniform_(self.word_scores.weight)
+        if settings.initial_scores is None:
+            nn.init.xavier_uniform_(self.word_scores.weight)
+        else:
+            nn.init.normal_(self.word_scores.weight, std=settings.initial_scores)
         if potentials is None:
             self.potentials = build_potentials(
                 settings.labels,

@@ -195,6 +195,9 @@ class TrainingSettings(Settings):
     """Coupled with Adam, as in the paper."""
     clip: float = 5.0
     """The largest norm of a gradient."""
+    average: float = 0.0
+    """Judge and keep an exponential average of the weights, of which each update leaves this part,
+    such as 0.999; the weights themselves with 0."""
     penalty: float = 0.0
     """Times ‖T‖_F, not squared, in each chunk."""
     schedule: PlateauSchedule | CosineSchedule = field(default_factory=PlateauSchedule)
@@ -216,6 +219,7 @@ class TrainingSettings(Settings):
         require_between("learning_rate", self.learning_rate, 0, low_open=True)
         require_between("weight_decay", self.weight_decay, 0)
         require_between("clip", self.clip, 0, low_open=True)
+        require_between("average", self.average, 0, 1, high_open=True)
         require_between("penalty", self.penalty, 0)
         require_between("checkpoint_minutes", self.checkpoint_minutes, 0)
 

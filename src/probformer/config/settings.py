@@ -167,6 +167,9 @@ class EncoderSettings(Settings):
     channels: int = 16
     """h, the number of head variables of a word."""
     dropout: float = 0.0
+    initial_scores: float | None = None
+    """Standard deviation of the word scores S before training. If it is not given that of Xavier:
+    with many words so small that a model starts all but blind to them."""
     readout: Readout = "scores"
     """What stands for a word (or, with root, for the sentence) in what comes after."""
     potential: PotentialSettings = field(default_factory=UVSettings)
@@ -178,6 +181,8 @@ class EncoderSettings(Settings):
         require_whole("labels", self.labels)
         require_whole("channels", self.channels)
         require_between("dropout", self.dropout, 0, 1, high_open=True)
+        if self.initial_scores is not None:
+            require_between("initial_scores", self.initial_scores, 0, low_open=True)
         asked = self.readout == "root" and self.root is None
         require(not asked, "readout 'root' needs a root: give root.labels (d_root)")
 

@@ -256,15 +256,16 @@ class Training:
         """Dev metrics after an epoch: schedule, best weights, a line, a checkpoint."""
         progress = self.progress
         rate = self.schedule.rate(progress.step - 1)
-        metrics = evaluate(self.model, self.run.task, self.splits["dev"], self.accelerator)
-        if not math.isfinite(metrics["loss"]):
-            found = f"the dev loss is {metrics['loss']} in epoch {progress.epoch + 1}"
-            raise InputError(f"{found}; the last checkpoint is kept")
-        best = progress.best
-        if best is None or (metrics["score"], -metrics["loss"]) > (best["score"], -best["loss"]):
-            progress.best = {**metrics, "epoch": progress.epoch + 1}
-            if self.accelerator.is_main_process:
-                write_weights(self.folder, self.model)
+        with self.updates.averaged():
+            metrics = evaluate(self.model, self.run.task, self.splits["dev"], self.accelerator)
+            if not math.isfinite(metrics["loss"]):
+                found = f"the dev loss is {metrics['loss']} in epoch {progress.epoch + 1}"
+                raise InputError(f"{found}; the last checkpoint is kept")
+            best = progress.best or {"score": -math.inf, "loss": math.inf}
+            if (metrics["score"], -metrics["loss"]) > (best["score"], -best["loss"]):
+                progress.best = {**metrics, "epoch": progress.epoch + 1}
+                if self.accelerator.is_main_process:
+                    write_weights(self.folder, self.model)
         self.schedule.epoch_ended(metrics)
         line = {
             "epoch": progress.epoch + 1,

@@ -1,9 +1,13 @@
-"""From gradients to parameters: clipping and Adam, unless a loss or a gradient is not finite."""
+"""From gradients to parameters: clipping and Adam, unless a loss or a gradient is not finite.
+
+And the average of the parameters over the updates, if asked for.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +27,8 @@ class Updates:
     def __init__(
         self, parameters: Sequence[nn.Parameter], loss: Tensor, settings: TrainingSettings
     ) -> None:
-        self.parameters, self.loss, self.clip = parameters, loss, settings.clip
+        self.parameters, self.loss = parameters, loss
+        self.clip, self.average = settings.clip, settings.average
         self.optimizer = self._adam(settings)
         self._found: list[tuple[float, float]] = []
 
@@ -35,8 +40,40 @@ class Updates:
         self._found.append((self.loss.item(), norm.item()))
         if all(map(math.isfinite, self._found[-1])):
             self.optimizer.param_groups[0]["lr"] = rate
-            self.optimizer.step()
+            self._step()
         self._clear()
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        """Adam's; and of the parameters so far the mean, then that of the latest ones."""
+        self.optimizer.step()
+        if not self.average:
+            return
+        for parameter in self.parameters:
+            state = self.optimizer.state[parameter]  # which a checkpoint keeps
+            if "average" not in state:
+                state["average"] = parameter.clone()
+            weight = state["step"].reciprocal().clamp(min=1 - self.average)
+            state["average"].lerp_(parameter, weight)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Meanwhile the parameters are their averages, if those were asked for."""
+        if not self.average:
+            yield
+            return
+        own = [parameter.detach().clone() for parameter in self.parameters]
+        averages = [self.optimizer.state[parameter]["average"] for parameter in self.parameters]
+        try:
+            self._set(averages)
+            yield
+        finally:
+            self._set(own)
+
+    @torch.no_grad()
+    def _set(self, values: Sequence[Tensor]) -> None:
+        for parameter, value in zip(self.parameters, values, strict=True):
+            parameter.copy_(value)
 
     def _clear(self) -> None:
         self.optimizer.zero_grad(set_to_none=False)
@@ -92,7 +129,7 @@ class DeviceUpdates(Updates):
         self.results.index_copy_(0, self.slot, found.unsqueeze(0))
         self.slot += 1
         self.refused.copy_(torch.maximum(self.refused, (~found.isfinite()).any().float()))
-        self.optimizer.step()
+        self._step()
         self._clear()
 
     def read(self) -> list[tuple[float, float]]:
