@@ -4,6 +4,7 @@ import errno
 import json
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from probformer.config import CosineSchedule, PlateauSchedule
+from probformer.config import CosineSchedule, PlateauSchedule, VocabularySettings
 from probformer.data.batches import evaluation_batches, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed, uniform
@@ -104,11 +105,12 @@ def test_a_run_folder_is_whole_and_loads(task, encoder, tmp_path):
     assert results["dev"]["loss"] == pytest.approx(dev["loss"], rel=1e-6)
 
 
-@pytest.mark.parametrize(("task", "average"), [("mlm", 0.0), ("tagging", 0.9)])
-def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, average, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("task", "extra"), [("mlm", 0.0), ("tagging", 0.9)])
+def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, extra, tmp_path, monkeypatch):
     """Stopped after each of several batches, in a new object each time, as a new process would."""
-    often = {"epochs": 3, "checkpoint_minutes": 0.0, "average": average}
+    often = {"epochs": 3, "checkpoint_minutes": 0.0, "average": extra}
     given = settings(task, {**PT, "dropout": 0.2}, **often)
+    given = replace(given, vocabulary=VocabularySettings(forget=extra))
     train_one(given, tmp_path / "whole")
     stops = iter([1, 3, 2, 4, 1, 5])
     folder, resume = tmp_path / "stopped", False

@@ -130,9 +130,13 @@ class VocabularySettings(Settings):
     size: int | None = None
     """At most so many entries, <unk> and <mask> included; needed for subwords."""
     lower: bool = False
+    forget: float = 0.0
+    """α: whenever it comes in training, a word seen f times is taken for unknown with probability
+    α / (α + f). So a model learns what to make of unknown words."""
 
     def check(self) -> None:
         require_whole("min_frequency", self.min_frequency)
+        require_between("forget", self.forget, 0)
         if self.size is not None:
             require_whole("size", self.size, low=3)
         if self.kind == "subwords":

@@ -9,6 +9,7 @@ import tempfile
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,12 @@ class EncodedSplit:
     @property
     def tokens(self) -> int:
         return int(self.offsets[-1])
+
+    def with_words(self, words: NDArray[np.int32]) -> EncodedSplit:
+        """The same sentences with other words."""
+        other = copy(self)
+        other.fields = {**self.fields, "words": words}
+        return other
 
     def gather(self, indices: Sequence[int] | NDArray[np.int64]) -> Tokens:
         """The sentences at `indices`."""

@@ -27,6 +27,7 @@ from torch import Tensor
 from probformer.config import EncoderSettings, RunSettings
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
+from probformer.data.forgetting import forget_words
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.sentence import NO_HEAD
 from probformer.encoder import Encoder
@@ -95,6 +96,7 @@ class Training:
         self.schedule = build_schedule(
             self.training.schedule, self.training.learning_rate, batches * self.training.epochs
         )
+        self._shown = self.splits["train"]
         self._saved = time.monotonic()
         self._unread: list[tuple[str, int]] = []
         """Place and number of chunks of the updates of which nobody knows yet what they found."""
@@ -153,6 +155,7 @@ class Training:
             self.settings.seed,
             self.training.by_length,
         )
+        self._shown = self._show(split)
         self.model.train()
         begin = time.monotonic() - progress.seconds
         while progress.batch < len(batches):
@@ -223,8 +226,16 @@ class Training:
         return sum_over_processes(self.accelerator, torch.tensor([float(stop)])).item() > 0
 
     def _batch_of(self, indices: Indices) -> Batch:
-        split, epoch = self.splits["train"], self.progress.epoch
-        return self.run.task.training_batch(split, indices, epoch, self.settings.seed, self.plan)
+        epoch, seed = self.progress.epoch, self.settings.seed
+        return self.run.task.training_batch(self._shown, indices, epoch, seed, self.plan)
+
+    def _show(self, split: EncodedSplit) -> EncodedSplit:
+        """A split as an epoch shows it: some of its words may be unknown."""
+        strength, unknown = self.settings.vocabulary.forget, self.run.vocabulary.unk
+        if not strength:
+            return split
+        seed = derive_seed(self.settings.seed, Purpose.FORGETTING, self.progress.epoch)
+        return forget_words(split, unknown, strength, seed)
 
     def batch_loss(self, batch: Batch) -> Tensor:
         """Of each chunk the task's mean loss, the penalty, and the loss of gold heads if asked."""
