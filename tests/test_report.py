@@ -59,7 +59,10 @@ def test_runs_that_began_elsewhere_are_rows_of_their_own(runs, tmp_path):
 def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
     print_report([runs / "tagger", runs / "cogs"], True, None, None)
     out = capsys.readouterr().out
-    assert "| run | figure | ours | published | seeds | parameters | sentences/s | time |" in out
+    header = "run | figure | ours | published | dev | seeds | parameters | sentences/s | time"
+    assert f"| {header} |" in out
+    (row,) = collect([runs / "tagger"])
+    assert f"| {row.figure()} |  | {row.figure(split='dev')} | 2 |" in out
     assert "gen by case" in out
     assert "| deeper recursion of prepositional phrases | " in out
     print_report([runs / "tagger"], False, None, None)
@@ -102,6 +105,15 @@ def test_kept_figures_are_reported_like_the_runs(runs, tmp_path, capsys):
     kept.write_text('{"seed": 0}\n')
     with pytest.raises(InputError, match=r"kept\.jsonl, line 1: is no result"):
         collect([kept])
+
+
+def test_figures_kept_before_a_setting_came_are_of_the_same_row(runs, tmp_path):
+    print_report([runs / "tagger"], True, None, tmp_path / "kept.jsonl")
+    first, second = map(json.loads, (tmp_path / "kept.jsonl").read_text().splitlines())
+    del first["settings"]["training"]["average"]
+    (tmp_path / "kept.jsonl").write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
+    (row,) = collect([tmp_path / "kept.jsonl", runs / "tagger"])
+    assert len(row.runs) == 2
 
 
 def test_the_page_shows_the_figures_that_are_kept(capsys):

@@ -10,7 +10,7 @@ import statistics
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from probformer.config import RunSettings, to_dict
+from probformer.config import RunSettings, from_dict, to_dict
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, require
@@ -229,7 +229,11 @@ def load_results(path: Path) -> list[Result]:
     results = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
-            results.append(Result(**json.loads(line)))
+            result = Result(**json.loads(line))
+            # Settings that came later have their defaults: it is a run like one of today.
+            settings = to_dict(from_dict(RunSettings, result.settings))
+            del settings["seed"]
+            results.append(replace(result, settings=settings))
         except (TypeError, ValueError) as error:
             where = f"{path}, line {number}"
             raise InputError(f"{where}: is no result that `report --save` wrote: {error}") from None
@@ -262,13 +266,15 @@ def print_report(
 
 def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
     """A header and lines each: all rows, then the parts of those that have parts."""
-    header = ["run", "figure", "ours", "published", "seeds", "parameters", "sentences/s", "time"]
+    header = ["run", "figure", "ours", "published", "dev", "seeds", "parameters"]
+    header += ["sentences/s", "time"]
     lines = [
         [
             row.title,
             f"{row.split} {row.metric}",
             row.figure(),
             str(row.published or ""),
+            row.figure(split="dev"),
             str(len(row.runs)),
             f"{row.runs[0].parameters:,}",
             f"{row.speed:,.0f}" if row.speed else "",
