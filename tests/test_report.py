@@ -122,6 +122,8 @@ def test_the_page_shows_the_figures_that_are_kept(capsys):
     names = ("results/about.md", "results/structure.md", "docs/results.md")
     about, structure, page = ((root / name).read_text(encoding="utf-8") for name in names)
     assert page == about + capsys.readouterr().out + structure, "`make results` writes it"
+    print_report(sorted((root / "results").glob("*.jsonl")), False, None, None)
+    assert "…" not in capsys.readouterr().out, "names are shown whole"
 
 
 def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):
