@@ -1,16 +1,18 @@
 """`probformer report` and the commands for known corpora, as a person uses them."""
 
 import json
+import platform
 import shutil
 import statistics
 from pathlib import Path
 
 import pytest
+import torch
 
 from probformer.config import RunSettings, from_dict, to_dict, to_toml
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
-from probformer.errors import InputError
+from probformer.errors import InputError, counted
 from probformer.training.commands import train_one
 from probformer.training.results import _published, collect, print_report
 from probformer.training.run_folder import load_run
@@ -36,6 +38,8 @@ def test_seeds_are_one_row_with_mean_and_deviation(runs):
     assert row.speed > 0
     encoder = load_run(runs / "tagger/seed-0").model.encoder
     assert row.runs[0].parameters == encoder.count_parameters()
+    threads = counted(torch.get_num_threads(), "thread")
+    assert row.machine == f"{threads} of a CPU ({platform.machine()}), torch {torch.__version__}"
 
 
 def test_unlike_runs_are_not_one_row(runs, tmp_path):

@@ -22,7 +22,7 @@ from rich.table import Table
 from probformer.config import RunSettings, from_dict, to_dict
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
-from probformer.errors import InputError, require
+from probformer.errors import InputError, counted, require
 from probformer.training.files import read_json
 from probformer.training.plots import plot_curves
 from probformer.training.run_folder import (
@@ -143,8 +143,7 @@ class Row:
 
     @property
     def machine(self) -> str:
-        found = [run.environment for run in self.runs]
-        return ", ".join(sorted({f"{where['device']}, torch {where['torch']}" for where in found}))
+        return "; ".join(sorted({_machine(run.environment) for run in self.runs}))
 
     def figure(self, metric: str | None = None, split: str | None = None) -> str:
         """Mean ± deviation, in per cent where that is usual."""
@@ -157,6 +156,14 @@ class Row:
     def cases(self) -> list[str]:
         """Metrics of parts of the split."""
         return [name for name in self.runs[0].figures[self.split] if "/" in name]
+
+
+def _machine(environment: Mapping[str, Any]) -> str:
+    device = environment["device"]
+    if device == "cpu":
+        threads = counted(environment["threads"], "thread")
+        device = f"{threads} of a CPU ({environment['machine']})"
+    return f"{device}, torch {environment['torch']}"
 
 
 def collect(paths: Iterable[Path]) -> list[Row]:
