@@ -2,8 +2,11 @@
 
 import json
 import platform
+import shlex
 import shutil
 import statistics
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, counted
 from probformer.training.commands import train_one
-from probformer.training.results import _published, collect, print_report
+from probformer.training.results import Row, _changes, _published, collect, print_report
 from probformer.training.run_folder import load_run
 from runs import TRANSFORMER, settings
 from test_cli import probformer
@@ -144,6 +147,35 @@ def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):
     assert (row.title, row.published) == (f"{name} training.epochs=17", None)
     changes = "--seeds 0..0 --set training.epochs=17"
     assert row.command == f"probformer train {name} --data corpora {changes}"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("tagging-ud_ewt-xpos-pt", ["training.by_length=true", "training.chunk=none"]),
+        (
+            "tagging-wsj_sample-pt",  # a rank that the other kind had too
+            ["encoder.potential.kind=rotary", "encoder.potential.rank=128"],
+        ),
+        ("mlm-ptb-pt", ["training.schedule.kind=cosine", "encoder.inference.lambda_h=0.5"]),
+        ("mlm-ptb-pt", ["encoder.root.labels=3", "encoder.globals.mode=all-dep"]),
+        ("mlm-ptb-pt", ["encoder.kind=transformer", "training.penalty=0", "data.train=a b.txt"]),
+        ("classification-sst5-pt", ["encoder.kind=transformer", "encoder.readout=cls"]),
+        ("cogs-builtin-pt", ["data.kind=files", "data.train=a", "data.dev=b", "data.test=c"]),
+        (
+            "classification-tsv-pt",
+            ["task.kind=tagging", "encoder.root=none", "encoder.readout=scores"],
+        ),
+    ],
+)
+def test_the_command_of_a_row_gives_its_settings(runs, name, changes):
+    given = read_settings(name, changes)
+    (row,) = collect([runs / "tagger"])
+    run = replace(row.runs[0], config=name, changes=_changes(given))
+    parts = shlex.split(Row([run], None).command)
+    sets = [part for before, part in pairwise(parts) if before == "--set"]
+    assert parts[:3] == ["probformer", "train", name]
+    assert read_settings(name, sets) == given
 
 
 def test_every_published_figure_has_a_config():

@@ -90,6 +90,26 @@ def differences(first: Settings, second: Settings) -> dict[str, tuple[Any, Any]]
     return {name: (old, new) for name, (old, new) in pairs.items() if old != new}
 
 
+def changes_between(first: Settings, second: Settings) -> list[str]:
+    """What makes the second of the first with --set, in this order: a.b=c.
+
+    Another kind forgets the settings of the one before, so all of its own are named after it.
+    """
+    before, after = flat(to_dict(first)), flat(to_dict(second))
+    kinds = [name for name in after if name.endswith(".kind") and before.get(name) != after[name]]
+    forgotten = tuple(name.removesuffix("kind") for name in kinds)
+    changes = {name: after[name] for name in kinds}
+    for name in before:
+        table, _, _ = name.rpartition(".")
+        if name not in after and not name.startswith(forgotten):
+            left = any(other.startswith(f"{table}.") for other in after)
+            changes[name if left else table] = "none"
+    for name, value in after.items():
+        if before.get(name) != value or name.startswith(forgotten):
+            changes[name] = value
+    return [f"{name}={v if isinstance(v, str) else json.dumps(v)}" for name, v in changes.items()]
+
+
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested dictionaries by the full names of their values."""
     found: dict[str, Any] = {}

@@ -6,6 +6,7 @@ A row of the report is a config, with the changes that were made to it; its runs
 from __future__ import annotations
 
 import json
+import shlex
 import statistics
 import sys
 import tomllib
@@ -21,7 +22,7 @@ from rich.table import Table
 
 from probformer.config import RunSettings, from_dict, to_dict
 from probformer.config.lookup import read_settings, shipped_configs
-from probformer.config.reading import differences
+from probformer.config.reading import changes_between
 from probformer.errors import InputError, counted, require
 from probformer.training.files import read_json
 from probformer.training.plots import plot_curves
@@ -137,7 +138,7 @@ class Row:
         first, seeds = self.runs[0], [run.seed for run in self.runs]
         several = f"{seeds[0]}..{seeds[-1]}"
         listed = several if len(seeds) == seeds[-1] - seeds[0] + 1 else ",".join(map(str, seeds))
-        changes = "".join(f" --set {change}" for change in first.changes.split())
+        changes = "".join(f" --set {shlex.quote(c)}" for c in shlex.split(first.changes))
         changes += f" --init {first.init}" if first.init else ""
         return f"probformer train {first.config} --data corpora --seeds {listed}{changes}"
 
@@ -200,7 +201,7 @@ def _results(paths: Iterable[Path]) -> list[Result]:
 def _comparable(changes: str) -> bool:
     """Whether the run is still the published one: precision and such may differ."""
     free = ("training.precision=", "training.checkpoint_minutes=", "training.tensorboard=")
-    return all(change.startswith((*free, "data.folder=")) for change in changes.split())
+    return all(change.startswith((*free, "data.folder=")) for change in shlex.split(changes))
 
 
 def _run_folders(folder: Path) -> list[Path]:
@@ -214,9 +215,8 @@ def _run_folders(folder: Path) -> list[Path]:
 def _changes(settings: RunSettings) -> str:
     if settings.name not in shipped_configs():
         return ""
-    shipped = read_settings(settings.name, [])
-    changed = differences(shipped, settings)
-    return " ".join(f"{key}={new}" for key, (_, new) in changed.items() if key != "seed")
+    shipped = replace(read_settings(settings.name, []), seed=settings.seed)
+    return shlex.join(changes_between(shipped, settings))
 
 
 def _published() -> Mapping[str, Published]:
