@@ -9,7 +9,14 @@ from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOBES, Entities
 
-from probformer.data.spans import SchemeReader, Span, f1, spans_by_conlleval, spans_strict
+from probformer.data.spans import (
+    SchemeReader,
+    Span,
+    f1,
+    spans_by_conlleval,
+    spans_by_vote,
+    spans_strict,
+)
 from probformer.errors import InputError
 
 KINDS = ("PER", "LOC", "work-of-art", "E-LOC", "_")
@@ -292,6 +299,34 @@ def test_f1_of_summed_counts_is_that_of_seqeval(spans_of, settings, sentences):
         assert found == pytest.approx(f1_score(gold, predicted, **settings))
         seen.add(found)
     assert len(seen) > 10
+
+
+# Reading by vote
+
+
+def test_by_vote_well_formed_entities_are_what_they_say():
+    entities = [["O"], ["S-X"], ["S-Y"], ["B-X", "E-X"], ["B-Y", "I-Y", "E-Y"]]
+    for chosen in product(entities, repeat=4):
+        tags = [tag for entity in chosen for tag in entity]
+        assert spans_by_vote(tags) == spans_strict(tags), tags
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("B-X E-Y", [(0, 2, "X")]),  # the first word counts more
+        ("B-X I-Y E-Y", [(0, 3, "Y")]),
+        ("I-X I-Y", [(0, 2, "X")]),  # of as many votes the first
+        ("B-X E-X I-X", [(0, 3, "X")]),  # an "E" ends nothing
+        ("S-X I-X", [(0, 2, "X")]),
+        ("S-X E-Y", [(0, 1, "X"), (1, 2, "Y")]),
+        ("S-X E-Y I-X I-X", [(0, 1, "X"), (1, 4, "X")]),
+        ("B-X B-X", [(0, 1, "X"), (1, 2, "X")]),
+        ("O I-X O", [(1, 2, "X")]),
+    ],
+)
+def test_by_vote_tags_that_do_not_fit_are_joined(tags, expected):
+    assert spans_by_vote(tags.split()) == {Span(*span) for span in expected}
 
 
 @pytest.mark.parametrize(

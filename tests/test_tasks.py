@@ -110,6 +110,9 @@ def test_f1_is_that_of_seqeval():
     assert found["strict f1"] == pytest.approx(strict, abs=1e-12)
     assert found["strict f1"] != found["f1"]
     assert found["score"] == round(found["f1"], 4)
+    assert found["voted f1"] not in (found["f1"], found["strict f1"])
+    task.metric = "voted f1"
+    assert figures(task, *pairs)["score"] == round(found["voted f1"], 4)
 
 
 def test_an_entity_of_a_kind_that_training_does_not_have_is_missed():

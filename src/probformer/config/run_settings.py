@@ -36,6 +36,8 @@ class NERSettings(Settings):
 
     kind: Literal["ner"] = "ner"
     column: str = "entity"
+    metric: Literal["f1", "strict f1", "voted f1"] = "f1"
+    """What a run is judged by: they differ in how tags that do not fit together are read."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ So the tags of a sentence with an entity are right in one scheme at most.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -84,6 +85,28 @@ def spans_strict(tags: Sequence[str]) -> set[Span]:
     return {
         span for span in _tolerant_spans(tags) if _bioes(span) == list(tags[span.start : span.end])
     }
+
+
+def spans_by_vote(tags: Sequence[str]) -> set[Span]:
+    """As the library reads them with which the paper's figures were made.
+
+    An entity ends where "O", "B" or "S" comes, or another type after an "S": "B-PER E-ORG" is one
+    entity. Its words vote on its type; the first counts a little more if it may start an entity.
+    """
+    spans: set[Span] = set()
+    votes: Counter[str] = Counter()
+    start, before = 0, (OUTSIDE, "")
+    for at, tag in enumerate([*tags, OUTSIDE]):
+        prefix, _, kind = tag.partition("-")
+        starts = prefix in ("B", "S") or (before[0] == "S" and before[1] != kind)
+        if votes and (starts or prefix == OUTSIDE):
+            spans.add(Span(start, at, votes.most_common(1)[0][0]))
+            votes.clear()
+        if prefix != OUTSIDE:
+            start = start if votes else at
+            votes[kind] += 11 if starts else 10
+        before = (prefix, kind)
+    return spans
 
 
 def f1(right: float, predicted: float, gold: float) -> float:

@@ -33,7 +33,7 @@ from probformer.training.run_folder import (
     read_metrics,
 )
 
-_IN_PER_CENT = ("accuracy", "f1", "exact match")
+_IN_PER_CENT = ("accuracy", "f1", "strict f1", "voted f1", "exact match")
 
 
 @dataclass(frozen=True)
