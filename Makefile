@@ -54,7 +54,8 @@ site: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 results: install
-	{ cat results/about.md; $(BIN)/probformer report results/*.jsonl --markdown; \
+	{ for part in published better tried; do \
+	    cat results/$$part.md; $(BIN)/probformer report results/$$part-*.jsonl --markdown; done; \
 	  cat results/structure.md; } > docs/results.part
 	mv docs/results.part docs/results.md
 

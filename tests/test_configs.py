@@ -43,6 +43,8 @@ PUBLISHED_SIZES = {
 }
 """Encoder parameters as published, without embeddings and output layers."""
 
+BEST = [name for name in shipped_configs() if name.endswith("-best")]
+
 
 @pytest.mark.parametrize("name", shipped_configs())
 def test_a_config_is_named_after_what_it_does(name):
@@ -51,7 +53,7 @@ def test_a_config_is_named_after_what_it_does(name):
     assert settings.name == name
     assert settings.task.kind == task
     model = rest.rpartition("-")[2]
-    kinds = {"pt": "pt", "transformer": "transformer", "universal": "transformer"}
+    kinds = {"pt": "pt", "best": "pt", "transformer": "transformer", "universal": "transformer"}
     assert settings.encoder.kind == kinds[model]
     assert getattr(settings.encoder, "universal", False) == (model == "universal")
     if isinstance(settings.data, FileData) and settings.data.folder != ".":
@@ -61,7 +63,14 @@ def test_a_config_is_named_after_what_it_does(name):
 def test_every_published_row_has_a_config():
     corpora = [name for name in shipped_configs() if read_settings(name, []).data.kind == "files"]
     own_data = {"mlm-text-pt", "tagging-conllu-pt", "tagging-columns-pt", "classification-tsv-pt"}
-    assert set(corpora) == set(PUBLISHED_SIZES) | own_data
+    assert set(corpora) == set(PUBLISHED_SIZES) | own_data | set(BEST)
+
+
+@pytest.mark.parametrize("name", BEST)
+def test_a_better_model_is_no_larger_than_the_published_one(name):
+    with torch.device("meta"):
+        encoder = build_encoder(read_settings(name, []).encoder, vocabulary=10)
+    assert encoder.count_parameters() <= PUBLISHED_SIZES[name.replace("-best", "-pt")]
 
 
 @pytest.mark.parametrize(("name", "size"), PUBLISHED_SIZES.items())

@@ -125,12 +125,23 @@ def test_figures_kept_before_a_setting_came_are_of_the_same_row(runs, tmp_path):
 
 def test_the_page_shows_the_figures_that_are_kept(capsys):
     root = Path(__file__).parents[1]
-    print_report(sorted((root / "results").glob("*.jsonl")), True, None, None)
-    names = ("results/about.md", "results/structure.md", "docs/results.md")
-    about, structure, page = ((root / name).read_text(encoding="utf-8") for name in names)
-    assert page == about + capsys.readouterr().out + structure, "`make results` writes it"
+    page = ""
+    for part in ("published", "better", "tried"):
+        print_report(sorted((root / "results").glob(f"{part}-*.jsonl")), True, None, None)
+        page += (root / f"results/{part}.md").read_text(encoding="utf-8") + capsys.readouterr().out
+    page += (root / "results/structure.md").read_text(encoding="utf-8")
+    assert page == (root / "docs/results.md").read_text(encoding="utf-8"), "`make results` does it"
     print_report(sorted((root / "results").glob("*.jsonl")), False, None, None)
     assert "…" not in capsys.readouterr().out, "names are shown whole"
+
+
+def test_a_kept_run_is_described_by_the_config_of_today(tmp_path):
+    kept = Path(__file__).parents[1] / "results/published-mlm-ptb-pt.jsonl"
+    line = json.loads(kept.read_text(encoding="utf-8").splitlines()[0])
+    line["settings"]["training"]["epochs"] = 3
+    (tmp_path / "kept.jsonl").write_text(json.dumps(line))
+    (row,) = collect([tmp_path / "kept.jsonl"])
+    assert row.title == "mlm-ptb-pt training.epochs=3 training.precision=bf16"
 
 
 def test_published_figures_stand_beside_unchanged_configs_only(runs, tmp_path):

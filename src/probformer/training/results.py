@@ -237,10 +237,12 @@ def load_results(path: Path) -> list[Result]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             result = Result(**json.loads(line))
-            # Settings that came later have their defaults: it is a run like one of today.
-            settings = to_dict(from_dict(RunSettings, result.settings))
+            # Settings that came later have their defaults, and a config may have changed: the run
+            # is described as one of today.
+            given = from_dict(RunSettings, result.settings)
+            settings = to_dict(given)
             del settings["seed"]
-            results.append(replace(result, settings=settings))
+            results.append(replace(result, changes=_changes(given), settings=settings))
         except (TypeError, ValueError) as error:
             where = f"{path}, line {number}"
             raise InputError(f"{where}: is no result that `report --save` wrote: {error}") from None
@@ -255,7 +257,7 @@ def print_report(
         save_results(rows, save)
     for title, table in _tables(rows):
         if markdown:
-            print(f"## {title}\n\n" if title else "", _as_markdown(table), sep="")
+            print(f"### {title}\n\n" if title else "", _as_markdown(table), sep="")
         else:
             shown = Table(*table[0], title=title or None)
             shown.columns[0].overflow = "fold"  # a name is to be read whole
@@ -264,7 +266,7 @@ def print_report(
             Console(width=None if sys.stdout.isatty() else 120).print(shown)
     if markdown:
         how = [[row.title, f"`{row.command}`", row.machine] for row in rows]
-        print("## How\n\n", _as_markdown([["run", "command", "machine"], *how]), sep="")
+        print("### How\n\n", _as_markdown([["run", "command", "machine"], *how]), sep="")
     if curves is not None:
         named = {row.title: (row.metric, [run.curve for run in row.runs]) for row in rows}
         require(all(all(lines) for _, lines in named.values()), "curves need the run folders")
