@@ -244,6 +244,18 @@ def test_other_embeddings(encoder):
         assert not found.logits[..., :-1].any()
 
 
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("encoder", [PT, TRANSFORMER], ids=["pt", "transformer"])
+def test_a_head_is_tied_if_the_task_says_so(encoder, tied, tmp_path):
+    task = {"kind": "mlm", "tied": tied}
+    config = hf.ProbformerConfig(vocab_size=WORDS, encoder=encoder, task=task)
+    model, (ids, mask) = hf.ProbformerForMaskedLM(config).eval(), batch()
+    assert ("head.weight" in model.state_dict()) != tied
+    model.save_pretrained(tmp_path)
+    again = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    assert torch.equal(again(ids, mask).logits, model(ids, mask).logits)
+
+
 def test_more_words_in_the_tokenizer(hf_run):
     tokenizer = transformers.AutoTokenizer.from_pretrained(hf_run("mlm"))
     model = transformers.AutoModelForMaskedLM.from_pretrained(hf_run("mlm"))

@@ -17,7 +17,14 @@ from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, counted
 from probformer.training.commands import train_one
-from probformer.training.results import Row, _changes, _published, collect, print_report
+from probformer.training.results import (
+    Row,
+    _changes,
+    _published,
+    _published_for,
+    collect,
+    print_report,
+)
 from probformer.training.run_folder import load_run
 from runs import TRANSFORMER, settings
 from test_cli import probformer
@@ -187,6 +194,13 @@ def test_the_command_of_a_row_gives_its_settings(runs, name, changes):
     sets = [part for before, part in pairwise(parts) if before == "--set"]
     assert parts[:3] == ["probformer", "train", name]
     assert read_settings(name, sets) == given
+
+
+def test_a_better_model_stands_beside_the_stronger_published_one():
+    assert str(_published_for("tagging-ud_ewt-xpos-best")) == "91.17 ± 0.11"
+    assert str(_published_for("ner-conll2003-best")) == "75.47 ± 0.35"
+    assert str(_published_for("mlm-ptb-best")) == "58.43 ± 0.58"
+    assert _published_for("mlm-text-pt") is None
 
 
 def test_every_published_figure_has_a_config():

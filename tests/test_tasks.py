@@ -14,13 +14,16 @@ from probformer.baselines import Transformer
 from probformer.config import (
     ClassificationSettings,
     CogsSettings,
+    EncoderSettings,
     NERSettings,
     TransformerSettings,
+    UVSettings,
 )
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
+from probformer.encoder import Encoder
 from probformer.errors import InputError
-from probformer.heads import Pointer, project
+from probformer.heads import Pointer, project, word_head
 from probformer.tasks import build_task
 from probformer.tasks.labels import IGNORE, Labels
 from probformer.tasks.task import sentence_losses
@@ -395,3 +398,16 @@ def test_a_pointer_does_not_point_at_padding():
     assert scores.shape == (2, 3, 4)
     assert scores.softmax(-1)[0, :2, 3].eq(0).all()
     torch.testing.assert_close(pointer(x[:1, :2], mask[:1, :2]), scores[:1, :2, :3])
+
+
+@pytest.mark.parametrize("mask", [0, 3, 6])
+def test_words_guessed_by_their_own_scores(mask):
+    encoder = Encoder(7, EncoderSettings(labels=4, channels=1, potential=UVSettings(rank=2)))
+    head, x = word_head(encoder, mask, tied=True), torch.randn(2, 5, 4)
+    others = [word for word in range(7) if word != mask]
+    expected = x @ encoder.word_scores.weight[others].mT + head.bias
+    torch.testing.assert_close(head(x), expected)
+    head(x).sum().backward()
+    assert [word for word in range(7) if encoder.word_scores.weight.grad[word].any()] == others
+    assert "weight" not in head.state_dict()
+    assert "weight" in word_head(encoder, mask).state_dict(), "as published"

@@ -85,11 +85,12 @@ def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
     return more[..., : len(weight)]
 
 
-def word_head(encoder: Encoder | Transformer, mask: int) -> nn.Module:
+def word_head(encoder: Encoder | Transformer, mask: int, tied: bool | None = None) -> nn.Module:
     """To all words but the mask: tied for transformers, a layer of its own for PT, as published."""
-    if isinstance(encoder, Transformer):
-        return TiedProjection(encoder.words, mask)
-    return Projection(encoder.width, encoder.word_scores.num_embeddings - 1)
+    embedding = embedding_of(encoder)
+    if isinstance(encoder, Transformer) if tied is None else tied:
+        return TiedProjection(embedding, mask)
+    return Projection(encoder.width, embedding.num_embeddings - 1)
 
 
 def sentence_head(encoder: Encoder | Transformer, classes: int) -> nn.Linear:

@@ -17,6 +17,8 @@ class MaskedLMSettings(Settings):
     kind: Literal["mlm"] = "mlm"
     rate: float = 0.3
     """How many of the known words are masked."""
+    tied: bool | None = None
+    """Words are guessed by their own embeddings; if not given, as published: transformers do."""
 
     def check(self) -> None:
         require_between("rate", self.rate, 0, 1, low_open=True)

@@ -104,7 +104,7 @@ class ProbformerForMaskedLM(_WithHead):
 
     def __init__(self, config: ProbformerConfig) -> None:
         super().__init__(config)
-        self.head = word_head(self.encoder, self.mask)
+        self.head = word_head(self.encoder, self.mask, (self.config.task or {}).get("tied"))
         self.post_init()
 
     @classmethod

@@ -47,7 +47,7 @@ class MaskedLM(Task):
 
     def __init__(self, settings: MaskedLMSettings, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
-        self.rate = settings.rate
+        self.rate, self.tied = settings.rate, settings.tied
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         pass  # the classes are the vocabulary
@@ -66,7 +66,7 @@ class MaskedLM(Task):
         return len(self.vocabulary) - 1  # all but the mask, which comes last
 
     def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
-        return word_head(encoder, self.vocabulary.mask)
+        return word_head(encoder, self.vocabulary.mask, self.tied)
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
         self._draws = random.Random(_EVALUATION_SEED)

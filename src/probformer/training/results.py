@@ -174,11 +174,10 @@ def collect(paths: Iterable[Path]) -> list[Row]:
         line = run.to_json()  # of a run that is given twice, the same
         key = run.config, run.changes, run.init or "", json.dumps(run.settings)
         rows.setdefault(key, {})[line] = run
-    published = _published()
     return [
         Row(
             sorted(runs.values(), key=lambda run: run.seed),
-            published.get(config) if _comparable(changes) and not init else None,
+            _published_for(config) if _comparable(changes) and not init else None,
         )
         for (config, changes, init, _), runs in sorted(rows.items(), key=lambda item: item[0])
     ]
@@ -217,6 +216,16 @@ def _changes(settings: RunSettings) -> str:
         return ""
     shipped = replace(read_settings(settings.name, []), seed=settings.seed)
     return shlex.join(changes_between(shipped, settings))
+
+
+def _published_for(config: str) -> Published | None:
+    """Its own figure, or for a config that is to be better than both models, the stronger one."""
+    published, (name, _, model) = _published(), config.rpartition("-")
+    if model != "best":
+        return published.get(config)
+    strongest = min if name.startswith("mlm") else max
+    both = [published[other] for other in (f"{name}-pt", f"{name}-transformer")]
+    return strongest(both, key=lambda figure: figure.mean)
 
 
 def _published() -> Mapping[str, Published]:
