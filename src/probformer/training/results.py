@@ -224,8 +224,9 @@ def _published_for(config: str) -> Published | None:
     if model != "best":
         return published.get(config)
     strongest = min if name.startswith("mlm") else max
-    both = [published[other] for other in (f"{name}-pt", f"{name}-transformer")]
-    return strongest(both, key=lambda figure: figure.mean)
+    both = (published.get(f"{name}-pt"), published.get(f"{name}-transformer"))
+    known = [figure for figure in both if figure is not None]
+    return strongest(known, key=lambda figure: figure.mean, default=None)
 
 
 def _published() -> Mapping[str, Published]:
