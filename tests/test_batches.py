@@ -133,10 +133,11 @@ def test_what_is_laid_end_to_end_on_a_gpu(given, is_packed, tmp_path):
     assert training._plan().packed == is_packed
 
 
-def test_a_pointer_is_given_sentences(tmp_path):
+@pytest.mark.parametrize("parent", ["attention", "relative-attention"])
+def test_a_pointer_is_given_sentences(tmp_path, parent):
     training = ready(settings("cogs"), tmp_path)
     training.on_gpu = True
-    training.run.task.settings = replace(training.run.task.settings, parent="attention")
+    training.run.task.settings = replace(training.run.task.settings, parent=parent)
     assert not training._plan().packed
 
 

@@ -2,6 +2,7 @@
 
 import random
 from collections import defaultdict
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -251,9 +252,10 @@ def test_parents_are_classes(settings, parents):
     assert [task.labels["parent"].name(n) for n in batch.targets["parent"][0].tolist()] == parents
 
 
-def test_parents_may_be_pointed_at():
+@pytest.mark.parametrize("parent", ["attention", "relative-attention"])
+def test_parents_may_be_pointed_at(parent):
     sentences = meanings(*CATS)
-    task = cogs(sentences, parent="attention")
+    task = cogs(sentences, parent=parent)
     batch = task.evaluation_batch(task.encode(sentences), [0, 1])
     assert batch.targets["parent"].tolist() == [[0, 3, 0, 3, 0], [2, 0, 0, 2, 0]]
 
@@ -269,7 +271,7 @@ def heads_saying(task, batch, **changed):
     return lambda read, mask: logits
 
 
-@pytest.mark.parametrize("parent", ["relative", "absolute", "attention"])
+@pytest.mark.parametrize("parent", ["relative", "absolute", "attention", "relative-attention"])
 def test_sentences_are_right_or_wrong_as_a_whole(parent):
     sentences = meanings(*CATS) + meanings(CATS[1], case="a case")
     task = cogs(sentences, parent=parent)
@@ -390,14 +392,28 @@ def test_more_classes_inside_change_nothing(classes):
     torch.testing.assert_close(*results)
 
 
-def test_a_pointer_does_not_point_at_padding():
+@pytest.mark.parametrize("reach", [None, 1, 5])
+def test_a_pointer_does_not_point_at_padding(reach):
     torch.manual_seed(0)
-    pointer, x = Pointer(4), torch.randn(2, 3, 4)
+    pointer, x = Pointer(4, reach), torch.randn(2, 3, 4)
     mask = torch.tensor([[True, True, False], [True] * 3])
     scores = pointer(x, mask)
     assert scores.shape == (2, 3, 4)
     assert scores.softmax(-1)[0, :2, 3].eq(0).all()
     torch.testing.assert_close(pointer(x[:1, :2], mask[:1, :2]), scores[:1, :2, :3])
+
+
+@pytest.mark.parametrize("reach", [0, 2, 9])
+def test_a_pointer_sees_how_far_away_a_word_is(reach):
+    torch.manual_seed(0)
+    pointer, x = Pointer(4, reach), torch.randn(2, 6, 4)
+    scores = pointer(x, torch.ones(2, 6, dtype=torch.bool))
+    for sentence in range(2):
+        for i, j in product(range(6), repeat=2):
+            row = max(-reach, min(reach, j - i)) + reach
+            one, other = x[sentence, i], x[sentence, j]
+            expected = (pointer.words.weight @ one) @ other + pointer.distances.weight[row] @ one
+            torch.testing.assert_close(scores[sentence, i, 1 + j], expected)
 
 
 @pytest.mark.parametrize("mask", [0, 3, 6])

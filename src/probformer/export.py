@@ -218,7 +218,7 @@ def _classes(task: Task) -> dict[str, list[str]]:
         case Classification():
             return {"logits": task.labels.names}
         case Cogs():
-            points = task.settings.parent == "attention"
+            points = task.settings.points
             kinds = [kind for kind in task.labels if not (points and kind == "parent")]
             return {f"{kind}_logits": task.labels[kind].names for kind in kinds}
     raise InputError(f"there is no export for the task {type(task).__name__}")

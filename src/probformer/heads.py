@@ -114,15 +114,25 @@ class SeveralHeads(nn.Module):
 
 
 class Pointer(nn.Module):
-    """Points from each word to a word, or to none: x_i W x_j, and a score for none."""
+    """Points from each word to a word, or to none: x_i W x_j, and a score for none.
 
-    def __init__(self, width: int) -> None:
+    With a `reach` the distance j−i has a score too, x_i · w_(j−i); it is clipped at the reach.
+    """
+
+    def __init__(self, width: int, reach: int | None = None) -> None:
         super().__init__()
         self.words = nn.Linear(width, width, bias=False)
         self.none = nn.Linear(width, 1)
+        self.reach = reach
+        if reach is not None:
+            self.distances = nn.Linear(width, 2 * reach + 1, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, n, d) -> (B, n, 1 + n): none comes first."""
         scores = self.words(x) @ x.mT
+        if self.reach is not None:
+            place = torch.arange(x.shape[1], device=x.device)
+            distance = (place - place.unsqueeze(1)).clamp(-self.reach, self.reach) + self.reach
+            scores = scores + self.distances(x).gather(-1, distance.expand(len(x), -1, -1))
         scores = scores.masked_fill(~mask.unsqueeze(1), torch.finfo(scores.dtype).min)
         return torch.cat([self.none(x), scores], dim=-1)

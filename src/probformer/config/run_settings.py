@@ -54,14 +54,20 @@ class CogsSettings(Settings):
     """Predict five tags a word, from which the logical form of a sentence is rebuilt."""
 
     kind: Literal["cogs"] = "cogs"
-    parent: Literal["relative", "absolute", "attention"] = "relative"
-    """How a word's parent is chosen: by its distance, by its place, or by pointing at it."""
+    parent: Literal["relative", "absolute", "attention", "relative-attention"] = "relative"
+    """How a word's parent is chosen: by its distance, by its place, by pointing at it, or by
+    pointing at it with an eye to its distance."""
     none_as_previous: bool = False
     """One class for "no parent" and "the word before is the parent", as in the authors' code."""
 
     def check(self) -> None:
         message = "none_as_previous is for relative parents"
         require(self.parent == "relative" or not self.none_as_previous, message)
+
+    @property
+    def points(self) -> bool:
+        """Whether any word of the sentence may be the parent, not only what training had."""
+        return self.parent in ("attention", "relative-attention")
 
 
 TaskSettings = (

@@ -27,6 +27,8 @@ from probformer.tasks.task import Counts, CountsSoFar, Task, sentence_losses, we
 
 KINDS = tuple(item.name for item in fields(WordTags))
 """Of tags: parent, role, category, noun_type, verb_name."""
+_REACH = 16
+"""Of a pointer's scores for distances; parents of the training data are less far away."""
 _NO_PARENT, _PREVIOUS = "none", "-1"
 """Classes of parents, which are texts like those of the other tags."""
 
@@ -34,9 +36,10 @@ _NO_PARENT, _PREVIOUS = "none", "-1"
 class Cogs(Task):
     """A sentence is right when all five tags of all its words are.
 
-    The parent of a word is pointed at ("attention"), or is one of the places ("absolute") or
-    distances ("relative") of the training data. To have none is a class of its own, or, with
-    `none_as_previous`, the same class as the word before: a published figure's convention.
+    The parent of a word is one of the places ("absolute") or distances ("relative") of the training
+    data, or is pointed at ("attention"; with scores for distances too, "relative-attention"). To
+    have none is a class of its own, or, with `none_as_previous`, the same class as the word before:
+    a published figure's convention.
     """
 
     metric = "accuracy"
@@ -51,7 +54,7 @@ class Cogs(Task):
 
     @property
     def reads_single_words(self) -> bool:
-        return self.settings.parent != "attention"
+        return not self.settings.points
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         found: defaultdict[str, set[str]] = defaultdict(set)
@@ -73,8 +76,9 @@ class Cogs(Task):
         layers: dict[str, nn.Module] = {
             name: nn.Linear(encoder.width, len(labels)) for name, labels in self.labels.items()
         }
-        if self.settings.parent == "attention":
-            layers["parent"] = Pointer(encoder.width)
+        if self.settings.points:
+            reach = None if self.settings.parent == "attention" else _REACH
+            layers["parent"] = Pointer(encoder.width, reach)
         return SeveralHeads(layers)
 
     # Between tags and class numbers.
@@ -101,12 +105,12 @@ class Cogs(Task):
         return int(name) + (word if self.settings.parent == "relative" else 0)
 
     def _number(self, kind: str, name: str) -> int:
-        if kind == "parent" and self.settings.parent == "attention":
+        if kind == "parent" and self.settings.points:
             return 0 if name == _NO_PARENT else int(name) + 1  # as the pointer counts
         return self.labels[kind].number(name)
 
     def _name(self, kind: str, number: int) -> str:
-        if kind == "parent" and self.settings.parent == "attention":
+        if kind == "parent" and self.settings.points:
             return str(number - 1) if number else _NO_PARENT
         return self.labels[kind].name(number)
 
