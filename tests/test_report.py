@@ -77,10 +77,25 @@ def test_tables_in_the_terminal_and_as_markdown(runs, capsys):
     assert f"| {header} |" in out
     (row,) = collect([runs / "tagger"])
     assert f"| {row.figure()} |  | {row.figure(split='dev')} | 2 |" in out
-    assert "gen by case" in out
+    assert "gen accuracy by case" in out
     assert "| deeper recursion of prepositional phrases | " in out
     print_report([runs / "tagger"], False, None, None)
     assert "accuracy" in capsys.readouterr().out
+
+
+def test_cases_of_several_runs_stand_side_by_side(runs, tmp_path, capsys):
+    print_report([runs / "cogs"], True, None, tmp_path / "one.jsonl")
+    line = json.loads((tmp_path / "one.jsonl").read_text(encoding="utf-8"))
+    case = "accuracy/deeper recursion of prepositional phrases"
+    line["config"], line["figures"]["gen"][case] = "another", 0.75
+    (tmp_path / "two.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    capsys.readouterr()
+    print_report([tmp_path / "one.jsonl", tmp_path / "two.jsonl"], True, None, None)
+    out = capsys.readouterr().out
+    (row,) = collect([runs / "cogs"])
+    assert out.count("### gen accuracy by case") == 1
+    assert f"| case | another | {row.title} |" in out
+    assert f"| {case.partition('/')[2]} | 75.00 | {row.figure(case)} |" in out
 
 
 def test_curves_are_drawn_the_same_every_time(runs, tmp_path, capsys):

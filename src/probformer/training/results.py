@@ -285,7 +285,7 @@ def print_report(
 
 
 def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
-    """A header and lines each: all rows, then the parts of those that have parts."""
+    """A header and lines each: all rows, then parts of them, with a column a row."""
     header = ["run", "figure", "ours", "published", "dev", "seeds", "parameters"]
     header += ["sentences/s", "time"]
     lines = [
@@ -303,10 +303,14 @@ def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
         for row in rows
     ]
     yield "", [header, *lines]
+    alike: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if cases := row.cases():
-            parts = [[case.partition("/")[2], row.figure(case)] for case in cases]
-            yield f"{row.title}, {row.split} by case", [["case", row.metric], *parts]
+            alike.setdefault((row.split, row.metric, *cases), []).append(row)
+    for (split, metric, *cases), several in alike.items():
+        parts = [[c.partition("/")[2], *(row.figure(c) for row in several)] for c in cases]
+        header = ["case", *(row.title for row in several)]
+        yield f"{split} {metric} by case", [header, *parts]
 
 
 def _as_markdown(table: list[list[str]]) -> str:
