@@ -61,7 +61,7 @@ class CogsSettings(Settings):
     """One class for "no parent" and "the word before is the parent", as in the authors' code."""
 
     def check(self) -> None:
-        message = "none_as_previous is for relative parents"
+        message = f"none_as_previous goes with parent 'relative' alone, got {self.parent!r}"
         require(self.parent == "relative" or not self.none_as_previous, message)
 
     @property
