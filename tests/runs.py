@@ -43,10 +43,11 @@ def ready(given: RunSettings, folder: Path, resume=False, init=None):
     return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume)
 
 
-def saved(folder: Path, task="tagging", encoder=PT, vocabulary=None) -> Path:
+def saved(folder: Path, task="tagging", encoder=PT, vocabulary=None, **of_task) -> Path:
     """A run folder with the weights that training would begin with."""
     given = settings(task, encoder, size=100)
-    run = ready(replace(given, vocabulary=vocabulary or given.vocabulary), folder).run
+    given = replace(given, vocabulary=vocabulary or given.vocabulary)
+    run = ready(replace(given, task=replace(given.task, **of_task)), folder).run
     write_description(folder, run, None)
     write_weights(folder, run.model)
     return folder

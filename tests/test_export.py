@@ -199,3 +199,12 @@ def test_every_task(tmp_path, task, encoder):
     found = onnx_answers(folder / "model.onnx")(words, words == 0)
     sizes = {key: value.shape[-1] for key, value in found.items() if key != "head_marginals"}
     assert {key: len(names) for key, names in classes.items()} == sizes
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("parent", ["attention", "relative-attention"])
+def test_pointers(tmp_path, parent):
+    folder = saved(tmp_path / "run", "cogs", parent=parent)
+    export_run(folder, onnx=True, torch_program=True, out=None)
+    assert_same_answers(folder, onnx_answers(folder / "model.onnx"))
+    assert_same_answers(folder, program_answers(folder / "model.pt2"))
