@@ -8,10 +8,13 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import candidates
+import claims
 import epoch
 import explore
 import performance
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
+from probformer.config.lookup import read_settings
+from probformer.training.seeds import parse_seeds
 from runs import saved
 
 
@@ -92,3 +95,11 @@ def test_the_explorer_is_asked_as_often_as_it_says(tmp_path, monkeypatch, capsys
 def test_percentiles_of_the_explorer():
     found = explore.figures([number / 1000 for number in range(1, 301)])
     assert found == pytest.approx({"median": 150.5, "99th percentile": 298, "slowest": 300})
+
+
+def test_every_claim_is_a_training_of_its_own():
+    found = list(claims.trainings())
+    settings = [read_settings(config, changes) for config, _, changes in found]
+    assert all(one not in settings[:number] for number, one in enumerate(settings))
+    assert len({claims.folder_name(config, changes) for config, _, changes in found}) == len(found)
+    assert all(0 in parse_seeds(seeds) for _, seeds, _ in found)
