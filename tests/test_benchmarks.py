@@ -1,6 +1,7 @@
 """What is measured is what it says it is."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import candidates
-import claims
 import epoch
 import explore
 import performance
+import trainings
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.config.lookup import read_settings
-from probformer.training.seeds import parse_seeds
 from runs import saved
 
 
@@ -97,9 +97,37 @@ def test_percentiles_of_the_explorer():
     assert found == pytest.approx({"median": 150.5, "99th percentile": 298, "slowest": 300})
 
 
-def test_every_claim_is_a_training_of_its_own():
-    found = list(claims.trainings())
-    settings = [read_settings(config, changes) for config, _, changes in found]
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.mark.parametrize("name", ["claims", "table"])
+def test_every_training_of_a_list_is_another_one(name):
+    found = list(trainings.trainings(BENCHMARKS / f"{name}.toml"))
+    settings = [read_settings(one.config, [*one.changes, f"seed={one.seed}"]) for one in found]
     assert all(one not in settings[:number] for number, one in enumerate(settings))
-    assert len({claims.folder_name(config, changes) for config, _, changes in found}) == len(found)
-    assert all(0 in parse_seeds(seeds) for _, seeds, _ in found)
+    assert len({one.folder for one in found}) == len(found)
+
+
+def test_the_table_has_all_that_was_published_and_can_be_had():
+    found = {one.config for one in trainings.trainings(BENCHMARKS / "table.toml")}
+    published = tomllib.loads(
+        (BENCHMARKS / "../src/probformer/training/published.toml").read_text()
+    )
+    missing = published.keys() - found
+    assert {name.rpartition("-")[0] for name in missing} == {"mlm-bllip", "tagging-ptb"}
+
+
+def test_a_list_is_trained_and_not_twice(tmp_path, monkeypatch, capsys):
+    common = ["training.epochs=1", "data.size=40", "encoder.labels=16"]
+    group = f'[[groups]]\nconfig = "tagging-builtin-pt"\nseeds = "0..1"\ncommon = {common}\n'
+    (tmp_path / "list.toml").write_text(group)
+    line = ["trainings.py", str(tmp_path / "list.toml"), "--data", ".", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", [*line, "--parallel", "2"])
+    trainings.main()
+    name = "tagging-builtin-pt-epochs=1-size=40-labels=16"
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "2 runs, 0 of them done"
+    assert sorted(said[1:]) == [f"{name}/seed-{seed} done" for seed in (0, 1)]
+    assert "test: accuracy" in (tmp_path / name / "seed-1/output.txt").read_text()
+    trainings.main()
+    assert capsys.readouterr().out == "2 runs, 2 of them done\n"

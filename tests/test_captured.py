@@ -43,6 +43,15 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
 
 @pytest.mark.gpu
 @needs_cuda
+def test_sentences_are_packed_only_for_the_kernels(tmp_path: Path):
+    for step, packed in ((1.0, True), (0.5, False)):
+        given = settings("tagging", {**PT, "inference": {"step_h": step}}, size=100)
+        run = prepare(given, tmp_path / str(step), Path("."), Reporter(), Accelerator())
+        assert run.plan.packed == packed
+
+
+@pytest.mark.gpu
+@needs_cuda
 def test_beyond_the_limit_of_graphs_steps_are_eager(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("probformer.training.captured._MOST_GRAPHS", 1)
     given = settings("mlm", TRANSFORMER, size=200, chunk=4)

@@ -26,21 +26,28 @@ HALF = torch.bfloat16
 def can_fuse(
     unary: Tensor, potentials: Potentials, inference: Inference, evidence: Evidence, trace: bool
 ) -> bool:
-    """Whether kernels may stand in: softmax, whole steps, and no wish to see or set a head."""
+    """Whether kernels may stand in: nobody needs an old head, or wishes to see or set one."""
     return (
         kernels_run_on(unary.device)
         and not torch.compiler.is_compiling()
         and unary.dtype != torch.float64
         and _dtype(unary) in (torch.float32, HALF)
         and potentials.words.has_matrices
-        and inference.asynchronous
+        and forgets_heads(inference)
+        and evidence.heads is None
+        and evidence.globals is None
+        and not trace
+    )
+
+
+def forgets_heads(inference: Inference) -> bool:
+    """Whether the heads of an iteration are of no use in the next, and a softmax."""
+    return (
+        inference.asynchronous
         and inference.normaliser_h == "softmax"
         and not inference.damping_h
         and all(inference.steps(t)[1] == 1 for t in range(inference.iterations))
         and inference.tolerance is None
-        and evidence.heads is None
-        and evidence.globals is None
-        and not trace
     )
 
 

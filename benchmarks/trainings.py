@@ -1,0 +1,89 @@
+"""Train all that a table is made of, several runs side by side.
+
+    python benchmarks/trainings.py benchmarks/claims.toml --data corpora --parallel 4
+
+A run for each config, change and seed of the list; those that have come to their end are left
+alone, and those that were stopped go on. `probformer report` then shows what they came to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from probformer.training.run_folder import read_final
+from probformer.training.seeds import parse_seeds
+
+
+@dataclass(frozen=True)
+class Training:
+    config: str
+    changes: tuple[str, ...]
+    seed: int
+
+    @property
+    def folder(self) -> Path:
+        """Named by what is changed: the last names of the settings, and their values."""
+        pairs = [change.partition("=") for change in self.changes]
+        parts = [self.config, *(f"{key.rpartition('.')[2]}={value}" for key, _, value in pairs)]
+        return Path("-".join(parts)) / f"seed-{self.seed}"
+
+    def command(self, data: Path, out: Path, more: list[str]) -> list[str]:
+        line = [sys.executable, "-m", "probformer", "train", self.config, "--resume"]
+        line += ["--data", str(data), "--out", str(out / self.folder)]
+        for change in (*self.changes, *more, f"seed={self.seed}"):
+            line += ["--set", change]
+        return line
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("list", type=Path, help="a file such as claims.toml")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the corpora")
+    parser.add_argument("--out", type=Path, default=Path("runs/table"))
+    parser.add_argument("--only", default="", help="runs with this in the name of their folder")
+    parser.add_argument("--parallel", type=int, default=1, help="so many at a time")
+    parser.add_argument("--minutes", type=float, help="then stop; the same command goes on")
+    parser.add_argument("--set", action="append", default=[], help="for all of them")
+    given = parser.parse_args()
+    chosen = [one for one in trainings(given.list) if given.only in str(one.folder)]
+    left = [one for one in chosen if read_final(given.out / one.folder) is None]
+    print(f"{len(chosen)} runs, {len(chosen) - len(left)} of them done", flush=True)
+    end = time.monotonic() + 60 * (given.minutes or float("inf"))
+    running: dict[Training, subprocess.Popen[bytes]] = {}
+    while (left or running) and time.monotonic() < end:
+        while left and len(running) < given.parallel:
+            one = left.pop(0)
+            folder = given.out / one.folder
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / "output.txt").open("ab") as file:
+                line = one.command(given.data, given.out, given.set)
+                running[one] = subprocess.Popen(line, stdout=file, stderr=subprocess.STDOUT)
+        for one in [one for one, process in running.items() if process.poll() is not None]:
+            ended = running.pop(one).returncode
+            print(one.folder, "done" if ended == 0 else f"ended with status {ended}", flush=True)
+        time.sleep(0.5)
+    for process in running.values():  # each of them leaves a checkpoint
+        process.terminate()
+    for process in running.values():
+        process.wait()
+    if running or left:
+        print(f"stopped with {len(running) + len(left)} runs to go")
+
+
+def trainings(path: Path) -> Iterator[Training]:
+    for group in tomllib.loads(path.read_text(encoding="utf-8"))["groups"]:
+        common = group.get("common", [])
+        for changes in group.get("changes", [[]]):
+            for seed in parse_seeds(group["seeds"]):
+                yield Training(group["config"], (*common, *changes), seed)
+
+
+if __name__ == "__main__":
+    main()
