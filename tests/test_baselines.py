@@ -62,6 +62,18 @@ def test_layers_equal_pytorchs(norm):
     torch.testing.assert_close(model(words, mask).z_scores[mask], expected[mask])
 
 
+@pytest.mark.parametrize(
+    ("words", "scale", "deviation"),
+    [("scaled", 64**0.5, 1.0), ("normal", 1.0, 1.0), ("xavier", 1.0, (2 / (500 + 64)) ** 0.5)],
+)
+def test_how_words_come_in(words, scale, deviation):
+    model = Transformer(500, TransformerSettings(width=64, positions="none", words=words))
+    index = torch.arange(500).unsqueeze(0)
+    seen = model.embed(index)
+    torch.testing.assert_close(seen[0], model.words.weight * scale)
+    assert seen.std().item() == pytest.approx(deviation, rel=0.02)
+
+
 @pytest.mark.parametrize("values", [False, True])
 def test_relative_positions_equal_shaws_equations(values):
     settings = replace(SMALL, relative=2, relative_values=values)

@@ -5,7 +5,8 @@ import torch
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Encoder, Inference, mean_field
-from probformer.config import EncoderSettings, RotarySettings, UVSettings
+from probformer.baselines import Attention
+from probformer.config import EncoderSettings, RotarySettings, TransformerSettings, UVSettings
 
 pytestmark = pytest.mark.gpu
 
@@ -55,3 +56,17 @@ def test_a_training_step_can_be_captured(potential):
     encoder.word_scores.weight.grad.zero_()
     graph.replay()
     torch.testing.assert_close(encoder.word_scores.weight.grad, expected)
+
+
+@pytest.mark.parametrize("n", [24, 64, 128])
+def test_gradients_of_attention_are_numbers_where_all_scores_are_low(n):
+    settings = TransformerSettings(width=16, layers=1, heads=1, head_width=16)
+    attention = Attention(settings).cuda()
+    x = torch.randn(2, n, 16, device="cuda") * 0.1
+    x[..., 0] = 1.0
+    with torch.no_grad():  # each score about -120: its exponential is no float32
+        attention.query[0, 0], attention.key[0, 0] = 20.0, -24.0
+    mask = torch.ones(2, n, dtype=torch.bool, device="cuda")
+    with torch.autocast("cuda", torch.bfloat16):
+        attention(x, mask, weights=False)[0].square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in attention.parameters())

@@ -8,11 +8,14 @@ representation and `head_marginals` the attention of the last layer.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from probformer.config import TransformerSettings
 from probformer.errors import InputError, require_kind, require_whole
@@ -29,10 +32,13 @@ class Transformer(nn.Module):
         self.settings = settings = TransformerSettings() if settings is None else settings
         require_kind("settings", settings, TransformerSettings)
         self.words = nn.Embedding(vocabulary, settings.width)
-        nn.init.normal_(self.words.weight, std=settings.width**-0.5)
+        if settings.words == "xavier":
+            nn.init.xavier_uniform_(self.words.weight)
+        else:
+            nn.init.normal_(self.words.weight, std=1 / self._scale)
         if settings.readout == "cls":
             self.cls = nn.Parameter(torch.empty(settings.width))
-            nn.init.normal_(self.cls, std=settings.width**-0.5)
+            nn.init.normal_(self.cls, std=1 / self._scale)
         if settings.positions == "learned":
             self.positions = nn.Parameter(torch.empty(settings.max_length, settings.width))
             nn.init.normal_(self.positions)  # beside words of unit variance
@@ -69,8 +75,11 @@ class Transformer(nn.Module):
         x = self.words(words)
         if self.settings.readout == "cls":
             x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1)
-        # Words of unit variance, as in the original Transformer.
-        return x * self.settings.width**0.5 + self._positions(x.shape[1])
+        return x * self._scale + self._positions(x.shape[1])
+
+    @property
+    def _scale(self) -> float:
+        return self.settings.width**0.5 if self.settings.words == "scaled" else 1.0
 
     def _posterior(self, x: Tensor, mask: Tensor, weights: Tensor | None) -> Posterior:
         """CLS is to a transformer what ROOT is to a probabilistic one."""
@@ -182,9 +191,18 @@ class Attention(nn.Module):
             attention = attention * (mask[:, None, :, None] & mask[:, None, None, :])
         else:
             attention = None
-            context = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=rate)
+            with _sound_kernels(q):
+                context = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=rate)
         output = self.query if self.output is None else self.output
         return context.transpose(1, 2).flatten(2) @ output, attention
+
+
+def _sound_kernels(q: Tensor) -> AbstractContextManager[Any]:
+    """Not cuDNN's where its last tile of keys is half empty: there it may return gradients that are
+    not numbers, at least with torch 2.11."""
+    if not (q.is_cuda and q.shape[2] % 128 == 64):
+        return nullcontext()
+    return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
 
 
 class Offsets(nn.Module):

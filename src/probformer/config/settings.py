@@ -202,6 +202,10 @@ class TransformerSettings(Settings):
     dropout: float = 0.0
     input_dropout: float | None = None
     """On words and positions; as `dropout` if it is not given."""
+    words: Literal["scaled", "xavier", "normal"] = "scaled"
+    """How words come in: of unit variance, as in the original Transformer, which scales what it
+    learns by √d; or as they are learned, from Xavier's or from unit variance, as published. From
+    Xavier's they start all but invisible beside positions, and unknown ones stay so."""
     norm: Literal["post", "pre"] = "post"
     positions: Literal["learned", "sinusoidal", "none"] = "learned"
     max_length: int = 512
