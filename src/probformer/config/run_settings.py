@@ -59,10 +59,16 @@ class CogsSettings(Settings):
     pointing at it with an eye to its distance."""
     none_as_previous: bool = False
     """One class for "no parent" and "the word before is the parent", as in the authors' code."""
+    by_pattern: bool = False
+    """A word gets the five tags that are likeliest together, among the patterns that training has:
+    a word with a role has a parent, a name has no article. If not, as published, each is chosen for
+    itself."""
 
     def check(self) -> None:
         message = f"none_as_previous goes with parent 'relative' alone, got {self.parent!r}"
         require(self.parent == "relative" or not self.none_as_previous, message)
+        message = "by_pattern does not go with none_as_previous, where a parent may be none"
+        require(not (self.by_pattern and self.none_as_previous), message)
 
     @property
     def points(self) -> bool:

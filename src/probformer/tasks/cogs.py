@@ -23,6 +23,7 @@ from probformer.errors import InputError, require
 from probformer.heads import Model, Pointer, SeveralHeads
 from probformer.tasks.batch import Batch, Question
 from probformer.tasks.labels import IGNORE, Labels
+from probformer.tasks.patterns import Pattern, likeliest_together
 from probformer.tasks.task import Counts, CountsSoFar, Task, sentence_losses, weighted_loss
 
 KINDS = tuple(item.name for item in fields(WordTags))
@@ -31,6 +32,7 @@ _REACH = 16
 """Of a pointer's scores for distances: in COGS' training data parents are within 11 words."""
 _NO_PARENT, _PREVIOUS = "none", "-1"
 """Classes of parents, which are texts like those of the other tags."""
+_NOTHING = {"parent": _NO_PARENT, "verb_name": ""}
 
 
 class Cogs(Task):
@@ -40,6 +42,8 @@ class Cogs(Task):
     data, or is pointed at ("attention"; with scores for distances too, "relative-attention"). To
     have none is a class of its own, or, with `none_as_previous`, the same class as the word before:
     a published figure's convention.
+
+    Tags are chosen each for itself, as published, or together, by the patterns of training.
     """
 
     metric = "accuracy"
@@ -50,6 +54,8 @@ class Cogs(Task):
         require(not vocabulary.subwords, needed)
         self.settings = settings
         self.labels = {name: Labels() for name in KINDS}
+        self.patterns: list[Pattern] = []
+        """Of tags; learned if words are tagged by them."""
         self.cases = Labels()
 
     @property
@@ -58,19 +64,25 @@ class Cogs(Task):
 
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         found: defaultdict[str, set[str]] = defaultdict(set)
+        patterns: set[Pattern] = set()
         for sentence in self.usable(sentences):
-            for name, values in self._classes_of(sentence).items():
+            classes = self._classes_of(sentence)
+            for name, values in classes.items():
                 found[name].update(values)
+            patterns.update(map(_pattern, *(classes[kind] for kind in KINDS)))
         self.labels = {name: Labels(sorted(found[name])) for name in KINDS}
+        self.patterns = sorted(patterns) if self.settings.by_pattern else []
 
     def check(self, sentence: Sentence) -> None:
         self._classes_of(sentence)
 
     def state(self) -> dict[str, Any]:
-        return {"labels": {name: labels.names for name, labels in self.labels.items()}}
+        labels = {name: labels.names for name, labels in self.labels.items()}
+        return {"labels": labels} | ({"patterns": self.patterns} if self.patterns else {})
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.labels = {name: Labels(names) for name, names in state["labels"].items()}
+        self.patterns = [Pattern(*pattern) for pattern in state.get("patterns", ())]
 
     def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
         layers: dict[str, nn.Module] = {
@@ -120,6 +132,12 @@ class Cogs(Task):
         parents = [self._parent_of(word, name) for word, name in enumerate(names.pop("parent"))]
         return WordTags(tuple(parents), **{kind: tuple(texts) for kind, texts in names.items()})
 
+    def _chosen(self, logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The classes that a model decides on, (B, n) for each kind of tag."""
+        if self.settings.by_pattern:
+            return likeliest_together(logits, self.patterns, self._number, _NOTHING)
+        return {kind: of_kind.argmax(-1) for kind, of_kind in logits.items()}
+
     # The protocol.
 
     def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
@@ -148,13 +166,13 @@ class Cogs(Task):
     def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
         counts: defaultdict[str, float | Tensor] = defaultdict(float)
         logits = model.head(read, batch.mask)
+        predicted = self._chosen(logits)
         right = torch.ones(len(batch.words), dtype=torch.bool, device=batch.words.device)
         for kind, of_kind in logits.items():
             target = batch.targets[kind]
             counts["loss"] += sentence_losses(of_kind, target).sum()
-            right &= ((of_kind.argmax(-1) == target) | (target == IGNORE)).all(1)
+            right &= ((predicted[kind] == target) | (target == IGNORE)).all(1)
         cases = batch.targets["case"].tolist()
-        predicted = {kind: of_kind.argmax(-1) for kind, of_kind in logits.items()}
         for row, (case, is_right) in enumerate(zip(cases, right.tolist(), strict=True)):
             name = self.cases.name(case)
             same_form = is_right or self._same_form(row, predicted, batch)
@@ -198,9 +216,14 @@ class Cogs(Task):
     ) -> dict[str, Any]:
         mask = torch.ones(read.shape[:2], dtype=torch.bool, device=read.device)
         logits = model.head(read, mask)
-        tags = self._tags({kind: of.argmax(-1)[0].tolist() for kind, of in logits.items()})
+        chosen = self._chosen(logits)
+        tags = self._tags({kind: of_kind[0].tolist() for kind, of_kind in chosen.items()})
         values = {kind: list(getattr(tags, kind)) for kind in KINDS}
         return {"words": words, "tags": values, "logical_form": form_from_tags(words, tags)}
 
     def as_text(self, answer: Mapping[str, Any]) -> str:
         return answer["logical_form"]
+
+
+def _pattern(parent: str, role: str, category: str, noun_type: str, verb_name: str) -> Pattern:
+    return Pattern(role, category, noun_type, verb_name != "", parent != _NO_PARENT)

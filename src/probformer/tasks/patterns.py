@@ -1,0 +1,52 @@
+"""Tags of a word that go together: a word with a role has a parent, a name has no article."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Pattern(NamedTuple):
+    """Three tags of a word, and whether it has the other two, of which there are many."""
+
+    role: str
+    category: str
+    noun_type: str
+    has_verb_name: bool
+    has_parent: bool
+
+
+def likeliest_together(
+    logits: Mapping[str, Tensor],
+    patterns: Sequence[Pattern],
+    number_of: Callable[[str, str], int],
+    none: Mapping[str, str],
+) -> dict[str, Tensor]:
+    """The class of each tag, (B, n) each: of all that fit one of the patterns the likeliest.
+
+    `number_of` gives a class by tag and name, and `none` the names of having none.
+    """
+    scores = {tag: x.float().log_softmax(-1) for tag, x in logits.items()}
+    device, classes, choices = scores["role"].device, {}, {}
+    total = scores["role"].new_zeros(*scores["role"].shape[:2], len(patterns))
+    for tag in ("role", "category", "noun_type"):
+        names = [getattr(pattern, tag) for pattern in patterns]
+        classes[tag] = torch.tensor([number_of(tag, name) for name in names], device=device)
+        total += scores[tag][..., classes[tag]]
+    for tag in ("verb_name", "parent"):
+        without = number_of(tag, none[tag])
+        others = scores[tag].index_fill(-1, torch.tensor([without], device=device), -torch.inf)
+        score, number = others.max(-1)
+        choices[tag] = torch.stack([torch.full_like(number, without), number], -1)
+        both = torch.stack([scores[tag][..., without], score], -1)
+        has = [int(getattr(pattern, f"has_{tag}")) for pattern in patterns]
+        classes[tag] = torch.tensor(has, device=device)
+        total += both[..., classes[tag]]
+    best = total.argmax(-1)
+    chosen = {tag: classes[tag][best] for tag in classes}
+    for tag, choice in choices.items():
+        chosen[tag] = choice.gather(-1, chosen[tag].unsqueeze(-1)).squeeze(-1)
+    return {tag: chosen[tag] for tag in logits}
