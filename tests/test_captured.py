@@ -44,9 +44,10 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
 @pytest.mark.gpu
 @needs_cuda
 def test_sentences_are_packed_only_for_the_kernels(tmp_path: Path):
-    for step, packed in ((1.0, True), (0.5, False)):
-        given = settings("tagging", {**PT, "inference": {"step_h": step}}, size=100)
-        run = prepare(given, tmp_path / str(step), Path("."), Reporter(), Accelerator())
+    for damping, packed in ((0.0, True), (0.5, False)):
+        inference = {"step_h": 0.8, "damping_h": damping}
+        given = settings("tagging", {**PT, "inference": inference}, size=100)
+        run = prepare(given, tmp_path / str(damping), Path("."), Reporter(), Accelerator())
         assert run.plan.packed == packed
 
 

@@ -74,6 +74,7 @@ class _WordMessages(torch.autograd.Function):
         d_message = d_message.to(q.dtype).contiguous()
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest, old)
         of_contexts = _project(d_message, u), _project(d_message, v)
+        d_beliefs = None if d_beliefs is None else d_beliefs.contiguous()
         by_found = Contexts(*of_contexts, d_normaliser.contiguous(), d_beliefs)
         found = _kernels(ctx.problem, u.dtype).backward(ctx.problem, vectors, normaliser, by_found)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
