@@ -254,7 +254,7 @@ def test_dropout_is_the_same_forward_and_backward(step):
     rows, u, v, old = inputs
     message, _, beliefs = word_messages(
         (rows * there).flatten(0, 1), u, v, None, None,
-        (old * allowed).transpose(1, 2).flatten(0, 1) if step < 1 else None,
+        torch.where(allowed, old, 0).transpose(1, 2).flatten(0, 1) if step < 1 else None,
         problem_with(mask, 1, 2, step=step, remembers=True),
     )  # fmt: skip
     beliefs = beliefs.view(2, 9, 2, 9).transpose(1, 2)

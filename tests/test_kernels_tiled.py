@@ -176,6 +176,10 @@ def test_sentences_beyond_what_kernels_can_count_are_refused():
     problem = replace(problem, layout=replace(problem.layout, longest=longest))
     with pytest.raises(InputError, match="words is too long for kernels"):
         by_kernels(*arguments, problem)
+    longest = round((2**31 / CHANNELS) ** 0.5)
+    problem = replace(problem, layout=replace(problem.layout, longest=longest), remembers=True)
+    with pytest.raises(InputError, match="a sentence of 32,768 words is too long for kernels"):
+        by_kernels(*arguments, problem)
 
 
 def pairs(problem):

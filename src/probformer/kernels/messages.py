@@ -37,7 +37,10 @@ def word_messages(
     use for it. Q_H (R, h, longest) is none unless the problem remembers it; it is good for nothing
     but to be the `old` one of the next iteration.
     """
-    most = 2**31 // (problem.buckets * problem.channels * dependents.shape[2])
+    width = problem.buckets * dependents.shape[2]
+    if old is not None or problem.remembers:
+        width = max(width, problem.layout.longest)
+    most = 2**31 // (problem.channels * width)
     if problem.layout.longest >= most:  # kernels count in 32 bits from a sentence's start
         raise InputError(f"a sentence of {problem.layout.longest:,} words is too long for kernels")
     q, dependents = q.contiguous(), dependents.contiguous()  # kernels walk through memory

@@ -12,9 +12,18 @@ import triton.language as tl
 
 
 @triton.jit
-def cells_of(dependent, head, start, channel, channels, longest):
-    """Where such beliefs hold pairs of a sentence's words."""
-    return ((start + dependent) * channels + channel) * longest + head
+def of_sentence(BELIEFS, start, channel, channels, longest):
+    """Those of a sentence in a channel."""
+    if BELIEFS is None:
+        return None
+    else:
+        return BELIEFS + (start * channels + channel) * longest
+
+
+@triton.jit
+def cells_of(dependent, head, channels, longest):
+    """Where they hold pairs of words."""
+    return dependent * (channels * longest) + head
 
 
 @triton.jit

@@ -164,22 +164,21 @@ def dropped(key, own, other, rate, ROWS: tl.constexpr, DROPOUT: tl.constexpr):
 
 
 @triton.jit
-def cells_between(own, other, start, channel, channels, longest, ROWS: tl.constexpr):
+def cells_between(own, other, channels, longest, ROWS: tl.constexpr):
     """Where beliefs about heads hold each pair; positions have shapes that broadcast."""
     if ROWS:
-        return cells_of(own, other, start, channel, channels, longest)
+        return cells_of(own, other, channels, longest)
     else:
-        return cells_of(other, own, start, channel, channels, longest)
+        return cells_of(other, own, channels, longest)
 
 
 @triton.jit
 def far_cells(
-    own, other, start, length, channel, channels, longest,
+    own, other, length, channels, longest,
     BEFORE: tl.constexpr, RADIUS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The same for a tile, and which of its pairs are far and in the sentence."""
     apart = own[:, None] - other[None, :]
     far = apart > RADIUS if BEFORE else apart < -RADIUS
     far &= (own < length)[:, None] & (other < length)[None, :]
-    own, other = own[:, None], other[None, :]
-    return cells_between(own, other, start, channel, channels, longest, ROWS), far
+    return cells_between(own[:, None], other[None, :], channels, longest, ROWS), far

@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from probformer.kernels.mixing import by_softmax, cells_of, mixed, remember, with_later
+from probformer.kernels.mixing import by_softmax, cells_of, mixed, of_sentence, remember, with_later
 from probformer.kernels.tiles import (
     bucket_of,
     columns_of,
@@ -83,6 +83,8 @@ def forward(
     B += start * b_row + channel * b_channel
     TO_DEPENDENTS += start * out_a_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    NEW = of_sentence(NEW, start, channel, channels, longest)
     dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:
@@ -122,7 +124,7 @@ def forward(
     normaliser = tl.where(nothing, float("inf"), largest + tl.log(total))
     tl.store(NORMALISER + place, normaliser, mask=position < length)
     p = p / total[:, None]
-    cells = cells_of(position[:, None], position[None, :], start, channel, channels, longest)
+    cells = cells_of(position[:, None], position[None, :], channels, longest)
     p = mixed(p, OLD, cells, allowed, step)
     remember(NEW, cells, allowed, p)
     if DROPOUT:
@@ -193,6 +195,9 @@ def backward(
     TO_DEPENDENTS += start * out_a_row + channel * r
     DB += start * out_b_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
+    D_OLD = of_sentence(D_OLD, start, channel, channels, longest)
     dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:
@@ -229,7 +234,7 @@ def backward(
     allowed = word[:, None] & word[None, :] & (position[:, None] != position[None, :])
     score = tl.where(allowed, score * inverse_weight, float("-inf"))
     p = tl.exp(score - normaliser[:, None])
-    cells = cells_of(position[:, None], position[None, :], start, channel, channels, longest)
+    cells = cells_of(position[:, None], position[None, :], channels, longest)
     dropped = mixed(p, OLD, cells, allowed, step)
     if DROPOUT:
         key = dropout_key(SEED, tl.program_id(0))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from probformer.kernels.mixing import by_softmax, mixed, with_later
+from probformer.kernels.mixing import by_softmax, mixed, of_sentence, with_later
 from probformer.kernels.pairs import (
     VARYING,
     cells_between,
@@ -57,6 +57,7 @@ def correct(
     B += start * b_row + channel * b_channel
     Z += start * b_row + channel * b_channel
     ABSENT += start
+    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
     place = channel * rows + start + own
     own_shift = tl.load(SHIFT + place, mask=own < length, other=float("inf"))
     key = 0, 0
@@ -100,7 +101,7 @@ def correct(
                 )
                 d_p *= dropped(key, own[:, None], other[None, :], rate, True, DROPOUT)
                 cells, pair = far_cells(
-                    own, other, start, length, channel, channels, longest, side == 0, RADIUS, True
+                    own, other, length, channels, longest, side == 0, RADIUS, True
                 )
                 d_p = with_later(d_p, D_NEW, cells, pair)
                 delta += tl.sum(p * d_p, 1)
@@ -123,7 +124,7 @@ def correct(
         )  # fmt: skip
         shift = own_shift + tl.load(ABSENT + other, mask=met, other=float("inf"))
         d_p *= dropped(key, own, other, rate, True, DROPOUT)
-        cells = cells_between(own, other, start, channel, channels, longest, True)
+        cells = cells_between(own, other, channels, longest, True)
         d_p = with_later(d_p, D_NEW, cells, met)
         delta += tl.exp2(score * exponent - shift) * d_p
     if OLD is not None:
@@ -170,6 +171,9 @@ def gradients(
     D_OTHER += start * other_row + channel * other_channel
     GRADIENT += start * out_row + channel * r
     CONTEXT += start * out_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
+    D_OLD = of_sentence(D_OLD, start, channel, channels, longest)
     OWN_SHIFT += start + channel * own_shift_channel
     OTHER_SHIFT += start + channel * other_shift_channel
     D_NORMALISER += start + channel * rows
@@ -227,7 +231,7 @@ def gradients(
                 )
                 factor = dropped(key, own[:, None], other[None, :], rate, ROWS, DROPOUT)
                 cells, pair = far_cells(
-                    own, other, start, length, channel, channels, longest, side == 0, RADIUS, ROWS
+                    own, other, length, channels, longest, side == 0, RADIUS, ROWS
                 )
                 d_p = with_later(d_p * factor, D_NEW, cells, pair)
                 d_p = by_softmax(d_p, OLD, D_OLD, cells, pair & writes[:, None], step)
@@ -272,7 +276,7 @@ def gradients(
         p = tl.exp2(score * exponent - shift)
         factor = dropped(key, own, other, rate, ROWS, DROPOUT)
         d_row = d_normaliser if ROWS else tl.load(D_NORMALISER + other, mask=met, other=0.0)
-        cells = cells_between(own, other, start, channel, channels, longest, ROWS)
+        cells = cells_between(own, other, channels, longest, ROWS)
         d_p = with_later(d_p * factor, D_NEW, cells, met)
         d_p = by_softmax(d_p, OLD, D_OLD, cells, met & writes, step)
         d_score = p * (d_p + d_row) * inverse_weight

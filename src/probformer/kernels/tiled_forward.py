@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from probformer.kernels.mixing import mixed, remember
+from probformer.kernels.mixing import mixed, of_sentence, remember
 from probformer.kernels.pairs import (
     VARYING,
     cells_between,
@@ -127,6 +127,8 @@ def contexts(
     OWN += start * own_row + channel * own_channel
     OTHER += start * other_row + channel * other_channel
     OUT += start * out_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    NEW = of_sentence(NEW, start, channel, channels, longest)
     OWN_SHIFT += start + channel * own_shift_channel
     OTHER_SHIFT += start + channel * other_shift_channel
     own_shift = tl.load(OWN_SHIFT + own, mask=own < length, other=float("inf"))
@@ -160,7 +162,7 @@ def contexts(
                     far_score(score, own, other, shift, exponent, side == 0, edge == 1, RADIUS)
                 )
                 cells, pair = far_cells(
-                    own, other, start, length, channel, channels, longest, side == 0, RADIUS, ROWS
+                    own, other, length, channels, longest, side == 0, RADIUS, ROWS
                 )
                 p = mixed(p, OLD, cells, pair, step)
                 remember(NEW, cells, pair & writes[:, None], p)
@@ -182,7 +184,7 @@ def contexts(
             SCALE, k, channel, channels, r, WIDTH, SCALED,
         )  # fmt: skip
         shift = own_shift + tl.load(OTHER_SHIFT + other, mask=met, other=float("inf"))
-        cells = cells_between(own, other, start, channel, channels, longest, ROWS)
+        cells = cells_between(own, other, channels, longest, ROWS)
         p = mixed(tl.exp2(score * exponent - shift), OLD, cells, met, step)
         remember(NEW, cells, met & writes, p)
         p *= dropped(key, own, other, rate, ROWS, DROPOUT)
