@@ -165,25 +165,27 @@ def test_heads_can_still_be_seen(inference):
 @pytest.mark.parametrize("lengths", [(9, 5, 1), (50, 33, 1), (short.LONGEST + 26, 40, 1)])
 @pytest.mark.parametrize("extras", ["plain", "root"])
 @pytest.mark.parametrize("words", QUICK)
-def test_half_precision_is_no_worse_than_the_plain_path(words, extras, lengths):
+@pytest.mark.parametrize("inference", [TWICE, MIXED])
+def test_half_precision_is_no_worse_than_the_plain_path(inference, words, extras, lengths):
     """Over several models: what a single one rounds away is chance."""
-    distances = [distances_in_half_precision(words, extras, lengths, seed) for seed in range(8)]
+    model = inference, words, extras, lengths
+    distances = [distances_in_half_precision(*model, seed) for seed in range(8)]
     with_kernels, plain = map(sum, zip(*distances, strict=True))
     assert with_kernels <= 1.2 * plain
 
 
-def distances_in_half_precision(words, extras, lengths, seed):
+def distances_in_half_precision(inference, words, extras, lengths, seed):
     """Of a random model's outputs and gradients from the truth: by kernels, by the plain path."""
     torch.manual_seed(seed)
     potentials, (unary, mask) = build(words, extras), random_batch(lengths)
     unary = unary.requires_grad_()
-    truth = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
+    truth = parts(mean_field(unary, mask, potentials, inference, trace=True))
     truth += gradients(truth, [unary, *potentials.parameters()])
     found = []
     for kernels in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fused, "kernels_run_on", lambda device, kernels=kernels: kernels)
-            outputs, by = run(potentials, unary, mask, TWICE, autocast=True)
+            outputs, by = run(potentials, unary, mask, inference, autocast=True)
         pairs = zip([*outputs, *by], truth, strict=True)
         found.append(sum(((x.double().cpu() - y).norm() / y.norm()).item() for x, y in pairs))
     return found
