@@ -2,7 +2,7 @@
 
 P is the softmax. Where α < 1, and only there, beliefs about pairs go through memory from one
 iteration to the next: (R, h, longest) in float32, without dropout. Cells that are no pair of a
-sentence are neither written nor read. Kernels without them get None in cells of a pointer.
+sentence are neither written nor read. Kernels without them get None in place of a pointer.
 """
 
 from __future__ import annotations
