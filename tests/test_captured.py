@@ -13,12 +13,14 @@ from probformer.training.report import Reporter
 from probformer.training.start import prepare
 from runs import PT, TRANSFORMER, settings
 
+MIXED = {**PT, "inference": {"step_h": 0.8}}
+
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 @pytest.mark.gpu
 @needs_cuda
-@pytest.mark.parametrize("encoder", [PT, TRANSFORMER], ids=["pt", "transformer"])
+@pytest.mark.parametrize("encoder", [PT, MIXED, TRANSFORMER], ids=["pt", "mixed", "transformer"])
 @pytest.mark.parametrize("task", ["mlm", "tagging", "ner", "classification", "cogs"])
 def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
     runs = []
@@ -33,7 +35,7 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
         run._settle()
         runs.append(run)
     captured, eager = runs
-    assert captured.plan.packed == (encoder is PT and task != "classification")
+    assert captured.plan.packed == (encoder is not TRANSFORMER and task != "classification")
     assert isinstance(captured.gradients, CapturedGradients)
     assert captured.gradients.graphs
     assert captured.progress.loss == pytest.approx(eager.progress.loss, rel=1e-4)
@@ -44,9 +46,10 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
 @pytest.mark.gpu
 @needs_cuda
 def test_sentences_are_packed_only_for_the_kernels(tmp_path: Path):
-    for step, packed in ((1.0, True), (0.5, False)):
-        given = settings("tagging", {**PT, "inference": {"step_h": step}}, size=100)
-        run = prepare(given, tmp_path / str(step), Path("."), Reporter(), Accelerator())
+    for damping, packed in ((0.0, True), (0.5, False)):
+        inference = {"step_h": 0.8, "damping_h": damping}
+        given = settings("tagging", {**PT, "inference": inference}, size=100)
+        run = prepare(given, tmp_path / str(damping), Path("."), Reporter(), Accelerator())
         assert run.plan.packed == packed
 
 

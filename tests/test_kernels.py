@@ -7,6 +7,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
+from kernel_runs import DEVICE, assert_close, gradients, parts, run
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, fused, mean_field, reference
 from probformer.packing import Packing
@@ -22,42 +23,13 @@ from probformer.kernels.labels import updated_labels
 from probformer.kernels.messages import word_messages
 from probformer.kernels.problem import Layout, Problem, Vectors
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TWICE = Inference(iterations=2, lambda_h=0.7)
+MIXED = Inference(iterations=3, lambda_h=0.7, step_h=0.6)
 
 
 @pytest.fixture(autouse=True)
 def _kernels_everywhere(monkeypatch):
     monkeypatch.setattr(fused, "kernels_run_on", lambda device: True)
-
-
-def parts(posterior):
-    """All that a task may read."""
-    return [x for x in (posterior.z_scores, posterior.root_scores) if x is not None]
-
-
-def gradients(outputs, inputs):
-    """Of a fixed random function of the outputs."""
-    torch.manual_seed(1)
-    weights = [torch.randn(x.shape, dtype=torch.float64) for x in outputs]
-    total = sum((x.double().cpu() * w).sum() for x, w in zip(outputs, weights, strict=True))
-    return torch.autograd.grad(total, inputs)
-
-
-def run(potentials, unary, mask, inference, dtype=torch.float32, autocast=False):
-    """What the kernels say, and its gradients by scores and parameters."""
-    potentials = potentials.to(DEVICE, dtype)
-    unary = unary.detach().to(DEVICE, dtype).requires_grad_()
-    with torch.autocast(DEVICE, torch.bfloat16, enabled=autocast):
-        outputs = parts(mean_field(unary, mask.to(DEVICE), potentials, inference, attention=False))
-    return outputs, gradients(outputs, [unary, *potentials.parameters()])
-
-
-def assert_close(actual, expected, tolerance=1e-5):
-    for x, y in zip(actual, expected, strict=True):
-        x, y = x.double().cpu(), y.double().cpu()
-        assert torch.isfinite(x).all()
-        assert (x - y).norm() <= tolerance * (y.norm() + 1e-6)
 
 
 def oracle(potentials, unary, mask, inference):
@@ -178,11 +150,12 @@ def test_holes_in_the_mask():
     assert_close(run(potentials, unary, mask, TWICE)[0], expected)
 
 
-def test_heads_can_still_be_seen():
+@pytest.mark.parametrize("inference", [TWICE, MIXED])
+def test_heads_can_still_be_seen(inference):
     potentials, (unary, mask) = build("uv", "root-all-dep"), random_batch((6, 3, 1))
-    expected = mean_field(unary, mask, potentials, TWICE, trace=True)
+    expected = mean_field(unary, mask, potentials, inference, trace=True)
     actual = mean_field(
-        unary.float().to(DEVICE), mask.to(DEVICE), potentials.to(DEVICE, torch.float32), TWICE
+        unary.float().to(DEVICE), mask.to(DEVICE), potentials.to(DEVICE, torch.float32), inference
     )
     names = ("z_scores", "head_marginals", "root_head_marginals", "global_marginals")
     assert_close([getattr(actual, x) for x in names], [getattr(expected, x) for x in names])
@@ -192,25 +165,27 @@ def test_heads_can_still_be_seen():
 @pytest.mark.parametrize("lengths", [(9, 5, 1), (50, 33, 1), (short.LONGEST + 26, 40, 1)])
 @pytest.mark.parametrize("extras", ["plain", "root"])
 @pytest.mark.parametrize("words", QUICK)
-def test_half_precision_is_no_worse_than_the_plain_path(words, extras, lengths):
+@pytest.mark.parametrize("inference", [TWICE, MIXED])
+def test_half_precision_is_no_worse_than_the_plain_path(inference, words, extras, lengths):
     """Over several models: what a single one rounds away is chance."""
-    distances = [distances_in_half_precision(words, extras, lengths, seed) for seed in range(8)]
+    model = inference, words, extras, lengths
+    distances = [distances_in_half_precision(*model, seed) for seed in range(8)]
     with_kernels, plain = map(sum, zip(*distances, strict=True))
     assert with_kernels <= 1.2 * plain
 
 
-def distances_in_half_precision(words, extras, lengths, seed):
+def distances_in_half_precision(inference, words, extras, lengths, seed):
     """Of a random model's outputs and gradients from the truth: by kernels, by the plain path."""
     torch.manual_seed(seed)
     potentials, (unary, mask) = build(words, extras), random_batch(lengths)
     unary = unary.requires_grad_()
-    truth = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
+    truth = parts(mean_field(unary, mask, potentials, inference, trace=True))
     truth += gradients(truth, [unary, *potentials.parameters()])
     found = []
     for kernels in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fused, "kernels_run_on", lambda device, kernels=kernels: kernels)
-            outputs, by = run(potentials, unary, mask, TWICE, autocast=True)
+            outputs, by = run(potentials, unary, mask, inference, autocast=True)
         pairs = zip([*outputs, *by], truth, strict=True)
         found.append(sum(((x.double().cpu() - y).norm() / y.norm()).item() for x, y in pairs))
     return found
@@ -219,15 +194,16 @@ def distances_in_half_precision(words, extras, lengths, seed):
 RATE = 0.3
 
 
-def problem_with(mask, gamma, channels, seed=3, rate=RATE):
+def problem_with(mask, gamma, channels, seed=3, **given):
     return Problem(
         layout=Layout.padded(mask.to(DEVICE)),
         channels=channels,
         gamma=gamma,
         weight=0.5,
         angles=None,
-        rate=rate,
+        rate=RATE,
         seed=torch.tensor([seed], device=DEVICE),
+        **given,
     )
 
 
@@ -258,7 +234,9 @@ def test_dropout_keeps_as_many_as_it_should():
     assert not torch.equal(factors, dropout_drawn(mask, channels=4, seed=4))
 
 
-def test_dropout_is_the_same_forward_and_backward():
+@pytest.mark.parametrize("step", [1.0, 0.6])
+def test_dropout_is_the_same_forward_and_backward(step):
+    """It comes after the step, and what the next iteration gets is without it."""
     mask = torch.arange(9) < torch.tensor([9, 4])[:, None]
     factor = dropout_drawn(mask, channels=2).double()
     potential = UV(5, 2, rank=4, gamma=1).double()
@@ -266,20 +244,26 @@ def test_dropout_is_the_same_forward_and_backward():
     pairs = potential.pairs(q)
     allowed = mask[:, None, :, None] & mask[:, None, None] & ~torch.eye(9, dtype=torch.bool)
     scores = (potential.head_scores(pairs) / 0.5).masked_fill(~allowed, -1e30)
-    p = scores.softmax(-1) * allowed * factor
-    (expected,) = potential.label_messages(p, pairs)
-    expected = expected * mask.unsqueeze(-1)
-    expected_gradients = gradients([expected], [q, potential.U, potential.V])
+    old = torch.rand(2, 2, 9, 9, dtype=torch.float64, requires_grad=True)
+    p = (step * scores.softmax(-1) + (1 - step) * old) * allowed
+    (expected,) = potential.label_messages(p * factor, pairs)
+    expected = [expected * mask.unsqueeze(-1), p]
+    given = q, potential.U, potential.V, old
+    *expected_gradients, by_old = gradients(expected, given)
 
-    inputs = [x.detach().float().to(DEVICE).requires_grad_() for x in (q, potential.U, potential.V)]
-    rows, u, v = inputs
-    message, _ = word_messages(
-        (rows * mask.unsqueeze(-1).to(DEVICE)).flatten(0, 1), u, v, None, None,
-        problem_with(mask, 1, 2),
+    inputs = [x.detach().float().to(DEVICE).requires_grad_() for x in given]
+    there, allowed = mask.unsqueeze(-1).to(DEVICE), allowed.to(DEVICE)
+    rows, u, v, old = inputs
+    message, _, beliefs = word_messages(
+        (rows * there).flatten(0, 1), u, v, None, None,
+        torch.where(allowed, old, 0).transpose(1, 2).flatten(0, 1) if step < 1 else None,
+        problem_with(mask, 1, 2, step=step, remembers=True),
     )  # fmt: skip
-    actual = message.view(2, 9, 5) * mask.unsqueeze(-1).to(DEVICE)
-    assert_close([actual], [expected])
-    assert_close(gradients([actual], inputs), expected_gradients)
+    beliefs = beliefs.view(2, 9, 2, 9).transpose(1, 2)
+    actual = [message.view(2, 9, 5) * there, torch.where(allowed, beliefs, 0)]
+    assert_close(actual, expected)
+    actual_gradients = gradients(actual, inputs if step < 1 else inputs[:3])
+    assert_close(actual_gradients, [*expected_gradients, *([by_old] if step < 1 else [])])
 
 
 def test_dropout_follows_the_generator():
@@ -322,25 +306,38 @@ def test_labels_are_updated_in_one_pass(rate):
 
 
 @pytest.mark.parametrize(
-    ("inference", "evidence", "trace"),
+    ("inference", "evidence", "trace", "attention"),
     [
-        (Inference(asynchronous=False), {}, False),
-        (Inference(normaliser_h="relu"), {}, False),
-        (Inference(step_h=0.5), {}, False),
-        (Inference(step_decay=True), {}, False),
-        (Inference(damping_h=0.5), {}, False),
-        (Inference(tolerance=0.1), {}, False),
-        (Inference(), {"heads": torch.full((1, 3, 4), -1)}, False),
-        (Inference(), {"globals": torch.full((1, 1, 4), -1)}, False),
-        (Inference(), {}, True),
+        (Inference(asynchronous=False), {}, False, False),
+        (Inference(normaliser_h="relu"), {}, False, False),
+        (Inference(damping_h=0.5), {}, False, False),
+        (Inference(tolerance=0.1), {}, False, False),
+        (Inference(step_h=0.5), {}, False, True),
+        (Inference(step_decay=True), {}, False, True),
+        (Inference(), {"heads": torch.full((1, 3, 4), -1)}, False, False),
+        (Inference(), {"globals": torch.full((1, 1, 4), -1)}, False, False),
+        (Inference(), {}, True, False),
     ],
 )
-def test_what_the_plain_path_must_do(inference, evidence, trace):
+def test_what_the_plain_path_must_do(inference, evidence, trace, attention):
     unary = torch.randn(1, 4, 5)
     potentials = build("uv", "single-split", torch.float32)
-    assert not fused.can_fuse(unary, potentials, inference, Evidence(**evidence), trace)
-    assert fused.can_fuse(unary, potentials, Inference(step_z=0.5), Evidence(), False)
-    assert not fused.can_fuse(unary.double(), potentials, Inference(), Evidence(), False)
+    asked = Evidence(**evidence), trace, attention
+    assert not fused.can_fuse(unary, potentials, inference, *asked)
+    assert not fused.can_fuse(unary.double(), potentials, Inference(), Evidence(), False, False)
+
+
+@pytest.mark.parametrize(
+    ("inference", "attention"),
+    [
+        (Inference(step_z=0.5), True),
+        (Inference(step_h=0.5), False),
+        (Inference(step_decay=True), False),
+    ],
+)
+def test_what_kernels_can_do(inference, attention):
+    unary, potentials = torch.randn(1, 4, 5), build("uv", "single-split", torch.float32)
+    assert fused.can_fuse(unary, potentials, inference, Evidence(), False, attention)
 
 
 @pytest.mark.long

@@ -66,7 +66,7 @@ def build(words, sentences, *, gamma=2, rank=RANK, rest=False, rate=0.0, mask=No
 
 
 def dense(q, u, v, scale, rest, problem):
-    """What `word_messages` gives, sentence by sentence with all pairs in memory."""
+    """What `word_messages` gives first, sentence by sentence with all pairs in memory."""
     message, normaliser = torch.zeros_like(q), q.new_zeros(len(q), CHANNELS)
     of = Buckets(problem.gamma).of
     k, mask = problem.buckets, problem.layout.mask.cpu()
@@ -92,6 +92,10 @@ def dense(q, u, v, scale, rest, problem):
         message = message.index_copy(0, torch.arange(start, start + n), found)
         normaliser = normaliser.index_copy(0, torch.arange(start, start + n), log_sum.mT)
     return message, normaliser
+
+
+def by_kernels(q, u, v, scale, rest, problem):
+    return word_messages(q, u, v, scale, rest, None, problem)[:2]
 
 
 def turn(x, problem, sign):
@@ -126,7 +130,7 @@ def assert_close(actual, expected, tolerance=1e-5):
 def assert_equals_dense(problem, arguments):
     counts = problem.layout.mask.cpu()
     single = [None if x is None else x.float().to(DEVICE) for x in arguments]
-    actual = results(word_messages, problem, single, counts)
+    actual = results(by_kernels, problem, single, counts)
     assert_close(actual, results(dense, problem, arguments, counts))
 
 
@@ -171,24 +175,43 @@ def test_sentences_beyond_what_kernels_can_count_are_refused():
     longest = 2**31 // (problem.buckets * CHANNELS * RANK)
     problem = replace(problem, layout=replace(problem.layout, longest=longest))
     with pytest.raises(InputError, match="words is too long for kernels"):
-        word_messages(*arguments, problem)
+        by_kernels(*arguments, problem)
+    longest = round((2**31 / CHANNELS) ** 0.5)
+    problem = replace(problem, layout=replace(problem.layout, longest=longest), remembers=True)
+    with pytest.raises(InputError, match="a sentence of 32,768 words is too long for kernels"):
+        by_kernels(*arguments, problem)
 
 
-def test_tiles_draw_what_short_sentences_draw():
+def pairs(problem):
+    """(R, h, longest): which beliefs are about two words of a sentence."""
+    there = problem.empty_beliefs().zero_().bool()
+    for start, n in zip(
+        problem.layout.starts.tolist(), problem.layout.lengths.tolist(), strict=True
+    ):
+        there[start : start + n, :, :n] = ~torch.eye(n, dtype=torch.bool, device=DEVICE)[:, None]
+    return there
+
+
+@pytest.mark.parametrize("step", [1.0, 0.6])
+def test_tiles_draw_what_short_sentences_draw(step):
     problem, (q, u, v, _, _) = build("uv", [35, 3], rate=0.3)
+    problem = replace(problem, step=step, remembers=True)
     a, b, y, z = (
         torch.einsum("xd,khrd->xkhr", x, weight).float().to(DEVICE)
         for x in (q, torch.randn_like(q))
         for weight in (u, v)
     )
-    vectors = Vectors(a, b, None, None)
+    there = pairs(problem)
+    old, d_beliefs = torch.rand(2, *there.shape, device=DEVICE)
+    vectors = Vectors(a, b, None, None, old if step < 1 else None)
 
     def run(kernels):
         found = kernels.forward(problem, vectors)
-        by_contexts = Contexts(y, z, torch.zeros_like(found.normaliser))
-        back = kernels.backward(problem, vectors, found.normaliser, by_contexts)
-        contexts = (found.to_dependents, found.to_heads, found.normaliser)
-        return [x.double() for x in (*contexts, back.dependents, back.heads)]
+        by_found = Contexts(y, z, torch.zeros_like(found.normaliser), d_beliefs)
+        back = kernels.backward(problem, vectors, found.normaliser, by_found)
+        contexts = (found.to_dependents, found.to_heads, found.normaliser, found.beliefs[there])
+        by_old = [] if back.old is None else [back.old[there]]
+        return [x.double() for x in (*contexts, back.dependents, back.heads, *by_old)]
 
     assert_close(run(tiled), run(short))
 
@@ -200,6 +223,6 @@ def test_half_precision_draws_the_same_in_both_directions(words):
     single = [None if x is None else x.float().to(DEVICE) for x in arguments]
     half = [None if x is None else x.bfloat16() for x in single[:3]] + single[3:]
     actual, expected = (
-        results(word_messages, problem, x, problem.layout.mask.cpu()) for x in (half, single)
+        results(by_kernels, problem, x, problem.layout.mask.cpu()) for x in (half, single)
     )
     assert_close(actual, expected, tolerance=0.03)

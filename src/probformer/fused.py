@@ -1,13 +1,15 @@
 """Iterations whose head beliefs nobody looks at, through the fused kernels.
 
 H is summed out on the way from labels to labels: F, its softmax, dropout and G never exist as
-n × n matrices in memory. The result is that of the plain path.
+n × n matrices in memory, unless step sizes ask for the heads of the iteration before. The result is
+that of the plain path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,31 +26,45 @@ HALF = torch.bfloat16
 
 
 def can_fuse(
-    unary: Tensor, potentials: Potentials, inference: Inference, evidence: Evidence, trace: bool
+    unary: Tensor,
+    potentials: Potentials,
+    inference: Inference,
+    evidence: Evidence,
+    trace: bool,
+    attention: bool,
 ) -> bool:
-    """Whether kernels may stand in: nobody needs an old head, or wishes to see or set one."""
+    """Whether kernels may stand in: nobody wishes to see or set their heads.
+
+    Heads of the last iteration can be seen, as the plain path does that one, but not if they are
+    made of earlier ones.
+    """
     return (
         kernels_run_on(unary.device)
         and not torch.compiler.is_compiling()
         and unary.dtype != torch.float64
         and _dtype(unary) in (torch.float32, HALF)
         and potentials.words.has_matrices
-        and forgets_heads(inference)
+        and kernels_know(inference)
         and evidence.heads is None
         and evidence.globals is None
         and not trace
+        and not (attention and _mixes_heads(inference))
     )
 
 
-def forgets_heads(inference: Inference) -> bool:
-    """Whether the heads of an iteration are of no use in the next, and a softmax."""
+def kernels_know(inference: Inference) -> bool:
+    """Whether heads are a softmax of what they hear, or a step towards it, as often as is asked."""
     return (
         inference.asynchronous
         and inference.normaliser_h == "softmax"
         and not inference.damping_h
-        and all(inference.steps(t)[1] == 1 for t in range(inference.iterations))
         and inference.tolerance is None
     )
+
+
+def _mixes_heads(inference: Inference) -> bool:
+    """Whether some heads are made of those of the iteration before."""
+    return any(inference.steps(t)[1] < 1 for t in range(inference.iterations))
 
 
 def kernels_run_on(device: torch.device) -> bool:
@@ -60,6 +76,15 @@ def _dtype(unary: Tensor) -> torch.dtype:
     """What the large products are done in."""
     kind = unary.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else unary.dtype
+
+
+class _Heads(NamedTuple):
+    """Beliefs about heads that the next iteration mixes its own with, without dropout."""
+
+    words: Tensor | None
+    """(R, h, longest), as kernels left them."""
+    others: list[Tensor]
+    """ROOT and globals, (B, h, n, m) each."""
 
 
 class FusedIterations:
@@ -102,13 +127,15 @@ class FusedIterations:
 
     def up_to(self, count: int, beliefs: Sequence[Belief]) -> list[Belief]:
         """Beliefs about the labels after the first `count` iterations."""
-        beliefs = list(beliefs)
+        beliefs, heads = list(beliefs), None
         for t in range(count):
             heard = t + 1 < self.inference.iterations
-            to_z, *to_root = self._messages([belief.read for belief in beliefs], t)
+            remember = t + 1 < count and self.inference.steps(t + 1)[1] < 1
+            labels = [belief.read for belief in beliefs]
+            (to_z, *to_root), heads = self._messages(labels, heads, t, remember)
             step, _ = self.inference.steps(t)
             z, *root = self.labels
-            if t + 1 < count and self._labels_are_plain(step):
+            if t + 1 < count and self._labels_are_plain(t):
                 beliefs[0] = beliefs[0]._replace(read=self._updated(to_z, t))
             else:
                 beliefs[0] = z.update(beliefs[0], self.unary + to_z, step, heard)
@@ -116,11 +143,12 @@ class FusedIterations:
                 beliefs[i] = kind.update(beliefs[i], message, step, heard)
         return beliefs
 
-    def _labels_are_plain(self, step: float) -> bool:
-        """Whether the next Q depends on nothing but S + G, through a softmax."""
+    def _labels_are_plain(self, t: int) -> bool:
+        """Whether the next Q, and the one after it, depend on nothing but S + G, by a softmax."""
         inference, z = self.inference, self.labels[0]
         plain = inference.normaliser_z == "softmax" and z.clamp is None
-        return plain and step == 1 and not inference.damping_z
+        whole = inference.steps(t)[0] == inference.steps(t + 1)[0] == 1
+        return plain and whole and not inference.damping_z
 
     def _updated(self, message: Tensor, t: int) -> Tensor:
         from probformer.kernels.labels import updated_labels
@@ -132,21 +160,33 @@ class FusedIterations:
         )
         return read.view_as(message)
 
-    def _messages(self, labels: Sequence[Tensor], t: int) -> list[Tensor]:
-        """To Z (B, n, d), without S, and, with a root, to Z_ROOT, in iteration t."""
+    def _messages(
+        self, labels: Sequence[Tensor], old: _Heads | None, t: int, remember: bool
+    ) -> tuple[list[Tensor], _Heads | None]:
+        """To Z (B, n, d), without S, and, with a root, to Z_ROOT, in iteration t.
+
+        With them, where the next iteration is to `remember` them, the heads that they come from.
+        """
         x = self.potentials.project_others(labels)
         factors = zip(self.potentials.factors[1:], x, strict=True)
         scores = [factor.head_scores(part).float() / self.weight for factor, part in factors]
         split = [softmax(scores.pop(), self.padding)] if self.potentials.has_split_globals else []
-        to_z, normaliser = self._word_messages(labels[0], scores, t)
+        to_z, normaliser, words = self._word_messages(labels[0], scores, old, t, remember)
         heads = [(score - normaliser).exp() for score in scores] + split
+        if old is not None:
+            _, step = self.inference.steps(t)
+            pairs = zip(heads, old.others, strict=True)
+            heads = [step * p + (1 - step) * q for p, q in pairs]
+        kept = _Heads(words, heads) if remember else None
         if self.drop is not None:
             heads = [self.drop(p) for p in heads]
         heads = [p.to(self.unary.dtype) for p in heads]
-        return self.potentials.add_others(to_z, heads, x)
+        return self.potentials.add_others(to_z, heads, x), kept
 
-    def _word_messages(self, q: Tensor, columns: Sequence[Tensor], t: int) -> tuple[Tensor, Tensor]:
-        """What words hear of words (B, n, d), and the normaliser of H (B, h, n, 1).
+    def _word_messages(
+        self, q: Tensor, columns: Sequence[Tensor], old: _Heads | None, t: int, remember: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What words hear of words (B, n, d), the normaliser of H (B, h, n, 1), and H itself.
 
         `columns` (B, h, n, m) are the scores of heads that are no words.
         """
@@ -161,12 +201,15 @@ class FusedIterations:
             angles=self.angles,
             rate=self.rate,
             seed=None if self.seeds is None else self.seeds[t, 0],
+            step=self.inference.steps(t)[1],
+            remembers=remember,
         )
         rest = None
         if columns:
             rest = torch.cat(tuple(columns), -1).logsumexp(-1).transpose(1, 2).flatten(0, 1)
-        message, normaliser = word_messages(
-            q.flatten(0, 1), self.dependents, self.heads, self.scale, rest, problem
+        before = None if old is None else old.words
+        message, normaliser, words = word_messages(
+            q.flatten(0, 1), self.dependents, self.heads, self.scale, rest, before, problem
         )
         normaliser = normaliser.unflatten(0, q.shape[:2]).transpose(1, 2).unsqueeze(-1)
-        return message.view_as(q), normaliser
+        return message.view_as(q), normaliser, words

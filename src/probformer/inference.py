@@ -60,7 +60,7 @@ def mean_field(
         check_packing(packing, mask)
     evidence = Evidence() if evidence is None else evidence
     check_inputs(unary, mask, potentials, dropout, generator, evidence)
-    kernels = can_fuse(unary, potentials, inference, evidence, trace)
+    kernels = can_fuse(unary, potentials, inference, evidence, trace, attention)
     if packing is not None and (attention or not kernels):
         padded = packing.sentences(unary), packing.mask()
         posterior = mean_field(

@@ -15,22 +15,24 @@ _WIDEST = 64
 
 
 def inputs_of(problem: Problem, vectors: Vectors) -> tuple[Tensor | None, ...]:
-    """A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED."""
+    """A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED, OLD."""
     layout = problem.layout
     return (
         *(vectors.dependents, vectors.heads, vectors.scale),
         *(problem.angles or (None, None)),
         *(vectors.rest, layout.mask.view(torch.uint8), layout.starts, layout.lengths, problem.seed),
+        vectors.old,
     )
 
 
 def sizes_of(problem: Problem, vectors: Vectors) -> tuple[float, ...]:
-    """Channels, r, strides of what is read and of what is written, 1/λ, dropout's rate."""
+    """Channels, r, `longest`, strides of what is read and of what is written, 1/λ, rate, α."""
     a, b = vectors.dependents, vectors.heads
     h, r = problem.channels, a.shape[-1]
     out_a, out_b = (x.shape[1] * h * r for x in (a, b))
     strides = (*strides_of(a), *strides_of(b), out_a, h * r, out_b, h * r)
-    return (h, r, *strides, 1 / problem.weight, problem.rate)
+    longest = problem.layout.longest
+    return (h, r, longest, *strides, 1 / problem.weight, problem.rate, problem.step)
 
 
 def strides_of(x: Tensor) -> tuple[int, int, int]:

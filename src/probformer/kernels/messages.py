@@ -3,7 +3,8 @@
     A = Q Uᵀ, B = Q Vᵀ;   P = dropout(softmax(A Bᵀ / λ));   G = (P B) U + (Pᵀ A) V
 
 Two large products, and between them a kernel. Nothing but Q is kept: the backward pass computes A
-and B once more, which costs less than to write all of them down.
+and B once more, which costs less than to write all of them down. With a step size below one, P
+before dropout is kept, too: it is part of the next.
 """
 
 from __future__ import annotations
@@ -26,20 +27,25 @@ def word_messages(
     heads: Tensor | None,
     scale: Tensor | None,
     rest: Tensor | None,
+    old: Tensor | None,
     problem: Problem,
-) -> tuple[Tensor, Tensor]:
-    """G (R, d) from Q (R, d), and the logarithm of the softmax's denominator (R, h).
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """G (R, d) from Q (R, d), the logarithm of the softmax's denominator (R, h), and Q_H.
 
     dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself. Products are done
     in the precision of U. The denominator has a gradient where there is a rest, which alone has a
-    use for it.
+    use for it. Q_H (R, h, longest) is none unless the problem remembers it; it is good for nothing
+    but to be the `old` one of the next iteration.
     """
-    most = 2**31 // (problem.buckets * problem.channels * dependents.shape[2])
+    width = problem.buckets * dependents.shape[2]
+    if old is not None or problem.remembers:
+        width = max(width, problem.layout.longest)
+    most = 2**31 // (problem.channels * width)
     if problem.layout.longest >= most:  # kernels count in 32 bits from a sentence's start
         raise InputError(f"a sentence of {problem.layout.longest:,} words is too long for kernels")
     q, dependents = q.contiguous(), dependents.contiguous()  # kernels walk through memory
     heads, scale, rest = (x if x is None else x.contiguous() for x in (heads, scale, rest))
-    return _WordMessages.apply(q, dependents, heads, scale, rest, problem)
+    return _WordMessages.apply(q, dependents, heads, scale, rest, old, problem)
 
 
 class _WordMessages(torch.autograd.Function):
@@ -51,33 +57,34 @@ class _WordMessages(torch.autograd.Function):
         v: Tensor | None,
         scale: Tensor | None,
         rest: Tensor | None,
+        old: Tensor | None,
         problem: Problem,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         q = q.to(u.dtype)
-        vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
+        vectors = Vectors(_project(q, u), _project(q, v), scale, rest, old)
         found = _kernels(problem, u.dtype).forward(problem, vectors)
-        ctx.save_for_backward(q, u, v, scale, rest, found.normaliser)
+        ctx.save_for_backward(q, u, v, scale, rest, old, found.normaliser)
         ctx.problem = problem
-        return _collect(found.to_dependents, u, found.to_heads, v), found.normaliser
+        message = _collect(found.to_dependents, u, found.to_heads, v)
+        return message, found.normaliser, found.beliefs
 
     @staticmethod
     @once_differentiable  # second derivatives would be wrong, not refused
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
-        ctx: Any, d_message: Tensor, d_normaliser: Tensor
+        ctx: Any, d_message: Tensor, d_normaliser: Tensor, d_beliefs: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        q, u, v, scale, rest, normaliser = ctx.saved_tensors
+        q, u, v, scale, rest, old, normaliser = ctx.saved_tensors
         d_message = d_message.to(q.dtype).contiguous()
-        vectors = Vectors(_project(q, u), _project(q, v), scale, rest)
-        by_normaliser = d_normaliser.contiguous()
-        by_contexts = Contexts(_project(d_message, u), _project(d_message, v), by_normaliser)
-        found = _kernels(ctx.problem, u.dtype).backward(
-            ctx.problem, vectors, normaliser, by_contexts
-        )
+        vectors = Vectors(_project(q, u), _project(q, v), scale, rest, old)
+        of_contexts = _project(d_message, u), _project(d_message, v)
+        d_beliefs = None if d_beliefs is None else d_beliefs.contiguous()
+        by_found = Contexts(*of_contexts, d_normaliser.contiguous(), d_beliefs)
+        found = _kernels(ctx.problem, u.dtype).backward(ctx.problem, vectors, normaliser, by_found)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
         dq = _collect(found.dependents[0], u, found.heads[0], v)
         du = _weight_gradient(found.dependents, both, u)
         dv = None if v is None else _weight_gradient(found.heads, both, v)
-        return dq, du, dv, found.scale, found.rest, None
+        return dq, du, dv, found.scale, found.rest, found.old, None
 
 
 def _kernels(problem: Problem, dtype: torch.dtype) -> ModuleType:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from probformer.kernels.mixing import cells_of
 from probformer.kernels.tiles import dropout_factor, load_rows, load_scale, scaled
 
-VARYING = ["blocks", "rows", "own_shift_channel", "other_shift_channel"]
+VARYING = ["blocks", "rows", "longest", "own_shift_channel", "other_shift_channel"]
 """Arguments that differ from batch to batch: no kernel is compiled for special values of them."""
 
 
@@ -160,3 +161,24 @@ def dropped(key, own, other, rate, ROWS: tl.constexpr, DROPOUT: tl.constexpr):
         return dropout_factor(key, own, other, rate)
     else:
         return dropout_factor(key, other, own, rate)
+
+
+@triton.jit
+def cells_between(own, other, channels, longest, ROWS: tl.constexpr):
+    """Where beliefs about heads hold each pair; positions have shapes that broadcast."""
+    if ROWS:
+        return cells_of(own, other, channels, longest)
+    else:
+        return cells_of(other, own, channels, longest)
+
+
+@triton.jit
+def far_cells(
+    own, other, length, channels, longest,
+    BEFORE: tl.constexpr, RADIUS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """The same for a tile, and which of its pairs are far and in the sentence."""
+    apart = own[:, None] - other[None, :]
+    far = apart > RADIUS if BEFORE else apart < -RADIUS
+    far &= (own < length)[:, None] & (other < length)[None, :]
+    return cells_between(own[:, None], other[None, :], channels, longest, ROWS), far

@@ -65,10 +65,19 @@ class Problem:
     """Of dropout."""
     seed: Tensor | None
     """(1,) int64: what dropout is drawn from, if there is any."""
+    step: float = 1.0
+    """α_H, of heads that were something before: see `mixing.py`."""
+    remembers: bool = False
+    """Whether the next iteration mixes its heads with those of this one."""
 
     @property
     def buckets(self) -> int:
         return 1 if self.gamma is None else 2 * self.gamma + 2
+
+    def empty_beliefs(self) -> Tensor:
+        """About the heads of all words, (R, h, longest)."""
+        mask, longest = self.layout.mask, self.layout.longest
+        return mask.new_empty(len(mask), self.channels, longest, dtype=torch.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +92,8 @@ class Vectors:
     """D (K, h, r): A[k]^c is multiplied by D[k]^c."""
     rest: Tensor | None
     """(R, h): the logarithm of what heads other than words weigh, or none."""
+    old: Tensor | None = None
+    """(R, h, longest): beliefs about heads in the iteration before, if they are mixed with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +106,8 @@ class Contexts:
     """Pᵀ·A (R, K or 1, h, r), as B has buckets."""
     normaliser: Tensor
     """(R, h): the logarithm of the softmax's denominator, rest included; +inf for no choice."""
+    beliefs: Tensor | None = None
+    """(R, h, longest): Q_H, if it is remembered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,3 +123,4 @@ class Gradients:
     heads: Tensor
     scale: Tensor | None
     rest: Tensor | None
+    old: Tensor | None

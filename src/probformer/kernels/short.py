@@ -29,17 +29,18 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
     a, b, h = vectors.dependents, vectors.heads, problem.channels
     y, z = empty_for_contexts(a, h), empty_for_contexts(b, h)
     normaliser = a.new_empty(len(a), h, dtype=torch.float32)
+    beliefs = problem.empty_beliefs() if problem.remembers else None
     best = (4, 128) if vectors.scale is None else (1, 64)
     for shortest, n in _sizes(problem):
         short_passes.forward[_grid(problem)](
             *inputs_of(problem, vectors),
-            *(y, z, normaliser),
+            *(y, z, normaliser, beliefs),
             *sizes_of(problem, vectors),
             shortest,
             N=n,
             **_constants(problem, vectors, n, *best),
         )
-    return Contexts(y, z, normaliser)
+    return Contexts(y, z, normaliser, beliefs)
 
 
 def backward(
@@ -54,19 +55,20 @@ def backward(
         d_scale = a.new_zeros(sentences, *vectors.scale.shape, dtype=torch.float32)
     if vectors.rest is not None:
         d_rest = torch.empty_like(vectors.rest)
+    d_old = None if vectors.old is None else torch.empty_like(vectors.old)
     best = (4 if a.shape[-1] > 64 else 2, 64) if vectors.scale is None else (2, 32)
     for shortest, n in _sizes(problem):
         short_passes.backward[_grid(problem)](
             *inputs_of(problem, vectors),
             normaliser,
-            *(gradients.to_dependents, gradients.to_heads, gradients.normaliser),
-            *(of_a[0], of_b[0], d_scale, d_rest, of_a[1], of_b[1]),
+            *(gradients.to_dependents, gradients.to_heads, gradients.normaliser, gradients.beliefs),
+            *(of_a[0], of_b[0], d_scale, d_rest, d_old, of_a[1], of_b[1]),
             *sizes_of(problem, vectors),
             shortest,
             N=n,
             **_constants(problem, vectors, n, *best),
         )
-    return Gradients(of_a, of_b, None if d_scale is None else d_scale.sum(0), d_rest)
+    return Gradients(of_a, of_b, None if d_scale is None else d_scale.sum(0), d_rest, d_old)
 
 
 def _grid(problem: Problem) -> tuple[int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from probformer.kernels.mixing import by_softmax, cells_of, mixed, of_sentence, remember, with_later
 from probformer.kernels.tiles import (
     bucket_of,
     columns_of,
@@ -56,18 +57,19 @@ def _keep(total, x, pointer, position, length, row, column, there, SHARED: tl.co
         return total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["longest"])
 def forward(
-    A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED, TO_DEPENDENTS, TO_HEADS, NORMALISER,
-    channels, r,
+    A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED, OLD,
+    TO_DEPENDENTS, TO_HEADS, NORMALISER, NEW,
+    channels, r, longest,
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     out_a_row, out_a_bucket, out_b_row, out_b_bucket,
-    inverse_weight, rate, shortest,
+    inverse_weight, rate, step, shortest,
     GAMMA: tl.constexpr, K, N: tl.constexpr, WIDTH: tl.constexpr,
     A_SHARED: tl.constexpr, B_SHARED: tl.constexpr, SCALED: tl.constexpr, ROTARY: tl.constexpr,
     HAS_REST: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Scores, softmax, dropout and both contexts.
+    """Scores, softmax, step size, dropout and both contexts.
 
     What is read of A and B may be shared by channels (a stride of zero); what is written is not.
     """
@@ -81,6 +83,8 @@ def forward(
     B += start * b_row + channel * b_channel
     TO_DEPENDENTS += start * out_a_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    NEW = of_sentence(NEW, start, channel, channels, longest)
     dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:
@@ -120,6 +124,9 @@ def forward(
     normaliser = tl.where(nothing, float("inf"), largest + tl.log(total))
     tl.store(NORMALISER + place, normaliser, mask=position < length)
     p = p / total[:, None]
+    cells = cells_of(position[:, None], position[None, :], channels, longest)
+    p = mixed(p, OLD, cells, allowed, step)
+    remember(NEW, cells, allowed, p)
     if DROPOUT:
         key = dropout_key(SEED, tl.program_id(0))
         p = p * dropout_factor(key, position[:, None], position[None, :], rate)
@@ -157,14 +164,14 @@ def forward(
             store_rows(TO_HEADS, position, length, out_b_row, column, there, all_heads)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["longest"])
 def backward(
-    A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED, NORMALISER,
-    Y, Z, D_NORMALISER, DA, DB, D_SCALE, D_REST, TO_DEPENDENTS, TO_HEADS,
-    channels, r,
+    A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED, OLD, NORMALISER,
+    Y, Z, D_NORMALISER, D_NEW, DA, DB, D_SCALE, D_REST, D_OLD, TO_DEPENDENTS, TO_HEADS,
+    channels, r, longest,
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     out_a_row, out_a_bucket, out_b_row, out_b_bucket,
-    inverse_weight, rate, shortest,
+    inverse_weight, rate, step, shortest,
     GAMMA: tl.constexpr, K, N: tl.constexpr, WIDTH: tl.constexpr,
     A_SHARED: tl.constexpr, B_SHARED: tl.constexpr, SCALED: tl.constexpr, ROTARY: tl.constexpr,
     HAS_REST: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
@@ -188,6 +195,9 @@ def backward(
     TO_DEPENDENTS += start * out_a_row + channel * r
     DB += start * out_b_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
+    D_OLD = of_sentence(D_OLD, start, channel, channels, longest)
     dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:
@@ -224,12 +234,15 @@ def backward(
     allowed = word[:, None] & word[None, :] & (position[:, None] != position[None, :])
     score = tl.where(allowed, score * inverse_weight, float("-inf"))
     p = tl.exp(score - normaliser[:, None])
-    dropped = p
+    cells = cells_of(position[:, None], position[None, :], channels, longest)
+    dropped = mixed(p, OLD, cells, allowed, step)
     if DROPOUT:
         key = dropout_key(SEED, tl.program_id(0))
         factor = dropout_factor(key, position[:, None], position[None, :], rate)
-        dropped = p * factor
+        dropped = dropped * factor
         d_p = d_p * factor
+    d_p = with_later(d_p, D_NEW, cells, allowed)
+    d_p = by_softmax(d_p, OLD, D_OLD, cells, allowed, step)
     d_normaliser = -tl.sum(p * d_p, 1)
     if HAS_REST:
         d_normaliser += tl.load(D_NORMALISER + place, mask=word, other=0.0)

@@ -2,7 +2,8 @@
 
 A pass over all pairs finds the normalisers of rows; with these, contexts and gradients are sums of
 independent pairs. Dependents and heads have a pass each and keep their sums to themselves: nothing
-is added up between programs, and every run gives the same. Padding must hold finite numbers.
+is added up between programs, and every run gives the same. Padding must hold finite numbers. Only
+step sizes below one need memory for pairs: see `mixing.py`.
 """
 
 # Kernels are written in Triton's language, of which a type checker of Python knows nothing.
@@ -41,7 +42,7 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
     a = _turned(problem, vectors.dependents)
     b = _turned(problem, vectors.heads)
     by_row, by_side = _fitting(NORMALISE, a), _fitting(CONTEXTS, a)
-    absent = _absent(problem)
+    absent, longest = _absent(problem), problem.layout.longest
     shift = a.new_empty(problem.channels, len(a), dtype=torch.float32)
     tiled_forward.normalise[_grid(problem, by_row)](
         *(a, b, vectors.scale, absent, vectors.rest, *_sentences(problem), shift),
@@ -50,21 +51,22 @@ def forward(problem: Problem, vectors: Vectors) -> Contexts:
         **_constants(problem, vectors, by_row),
         HAS_REST=vectors.rest is not None,
     )
+    beliefs = problem.empty_beliefs() if problem.remembers else None
     found = []
     for side in _sides(a, b, shift, absent):
         out = empty_for_contexts(side.own, problem.channels)
         tiles = _tiles(a.shape[-1])
         tiled_forward.contexts[_grid(problem, by_side, tiles)](
             *(side.own, side.other, vectors.scale, side.own_shift, side.other_shift),
-            *(*_sentences(problem), problem.seed, out),
-            *(_blocks(problem, by_side), problem.channels, tiles, a.shape[-1]),
-            *(*side.strides, *out.stride()[:2], _exponent(problem), problem.rate),
+            *(*_sentences(problem), problem.seed, vectors.old, out, side.only_once(beliefs)),
+            *(_blocks(problem, by_side), problem.channels, tiles, a.shape[-1], longest),
+            *(*side.strides, *out.stride()[:2], _exponent(problem), problem.rate, problem.step),
             **_constants(problem, vectors, by_side),
             **side.constants(vectors),
             DROPOUT=problem.rate > 0,
         )
         found.append(_turned(problem, out, back=True))
-    return Contexts(*found, (shift * math.log(2)).mT.contiguous())
+    return Contexts(*found, (shift * math.log(2)).mT.contiguous(), beliefs)
 
 
 def backward(
@@ -76,13 +78,14 @@ def backward(
         for x in (vectors.dependents, vectors.heads, gradients.to_dependents, gradients.to_heads)
     )
     by_row, by_side = _fitting(CORRECT, a), _fitting(GRADIENTS, a)
-    absent = _absent(problem)
+    absent, longest = _absent(problem), problem.layout.longest
     shift = (normaliser.mT / math.log(2)).contiguous()
     delta = torch.empty_like(shift)
     tiled_backward.correct[_grid(problem, by_row)](
-        *(a, b, y, z, vectors.scale, shift, absent, *_sentences(problem), problem.seed, delta),
-        *(_blocks(problem, by_row), problem.channels, a.shape[-1], len(a)),
-        *(*strides_of(a), *strides_of(b), _exponent(problem), problem.rate),
+        *(a, b, y, z, vectors.scale, shift, absent, *_sentences(problem), problem.seed),
+        *(vectors.old, gradients.beliefs, delta),
+        *(_blocks(problem, by_row), problem.channels, a.shape[-1], len(a), longest),
+        *(*strides_of(a), *strides_of(b), _exponent(problem), problem.rate, problem.step),
         **_constants(problem, vectors, by_row),
         DROPOUT=problem.rate > 0,
     )
@@ -97,6 +100,7 @@ def backward(
     if vectors.scale is not None:
         parts = len(problem.layout.starts) * blocks
         d_scale = a.new_zeros(parts, *vectors.scale.shape, dtype=torch.float32)
+    d_old = None if vectors.old is None else torch.empty_like(vectors.old)
     found = []
     for side, d_own, d_other in zip(_sides(a, b, shift, absent), (y, z), (z, y), strict=True):
         out = empty_for_contexts(side.own, problem.channels, 2)
@@ -104,10 +108,11 @@ def backward(
         tiled_backward.gradients[_grid(problem, by_side, tiles)](
             *(side.own, side.other, d_own, d_other, vectors.scale),
             *(side.own_shift, side.other_shift, d_normaliser),
-            *(*_sentences(problem), problem.seed, out[0], out[1], d_scale),
-            *(blocks, problem.channels, tiles, a.shape[-1], len(a)),
+            *(*_sentences(problem), problem.seed, vectors.old, gradients.beliefs),
+            *(out[0], out[1], d_scale, side.only_once(d_old)),
+            *(blocks, problem.channels, tiles, a.shape[-1], len(a), longest),
             *(*side.strides, *out[0].stride()[:2]),
-            *(_exponent(problem), 1 / problem.weight, problem.rate),
+            *(_exponent(problem), 1 / problem.weight, problem.rate, problem.step),
             **_constants(problem, vectors, by_side),
             **side.constants(vectors),
             DROPOUT=problem.rate > 0,
@@ -115,7 +120,7 @@ def backward(
         found.append(out)
         for x in out:
             _turned(problem, x, back=True)
-    return Gradients(*found, None if d_scale is None else d_scale.sum(0), d_rest)
+    return Gradients(*found, None if d_scale is None else d_scale.sum(0), d_rest, d_old)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +141,10 @@ class _Side:
     def strides(self) -> tuple[int, ...]:
         shifts = self.own_shift.stride(0), self.other_shift.stride(0)
         return *strides_of(self.own), *strides_of(self.other), *shifts
+
+    def only_once(self, pairs: Tensor | None) -> Tensor | None:
+        """What is written for pairs, the dependents' side writes."""
+        return pairs if self.rows else None
 
     def constants(self, vectors: Vectors) -> dict[str, Any]:
         shared = self.own.shape[1] == 1

@@ -1,7 +1,8 @@
 """The backward passes over tiles of pairs.
 
 Y and Z are the gradients by the contexts, of dependents and of heads. With dP = Y·Bᵀ + A·Zᵀ, the
-softmax of a dependent needs Σ_j P dP first; after that, both kinds of words are treated alike.
+softmax of a dependent needs Σ_j P dP first; after that, both kinds of words are treated alike. With
+step sizes below one, dP is α times the gradient by Q_H, of which the next Q_H gives a part.
 """
 
 # Kernels are written in Triton's language, of which a type checker of Python knows nothing.
@@ -12,10 +13,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from probformer.kernels.mixing import by_softmax, mixed, of_sentence, with_later
 from probformer.kernels.pairs import (
     VARYING,
+    cells_between,
     dropped,
     far_bucket,
+    far_cells,
     far_range,
     far_score,
     far_tile,
@@ -31,10 +35,10 @@ from probformer.kernels.tiles import dropout_key, load_rows, load_scale, scaled,
 
 @triton.jit(do_not_specialize=VARYING)
 def correct(
-    A, B, Y, Z, SCALE, SHIFT, ABSENT, STARTS, LENGTHS, SEED, DELTA,
-    blocks, channels, r, rows,
+    A, B, Y, Z, SCALE, SHIFT, ABSENT, STARTS, LENGTHS, SEED, OLD, D_NEW, DELTA,
+    blocks, channels, r, rows, longest,
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
-    exponent, rate,
+    exponent, rate, step,
     GAMMA: tl.constexpr, RADIUS: tl.constexpr, K: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr, WIDE: tl.constexpr,
     SCALED: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
@@ -53,6 +57,7 @@ def correct(
     B += start * b_row + channel * b_channel
     Z += start * b_row + channel * b_channel
     ABSENT += start
+    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
     place = channel * rows + start + own
     own_shift = tl.load(SHIFT + place, mask=own < length, other=float("inf"))
     key = 0, 0
@@ -94,7 +99,11 @@ def correct(
                 p = tl.exp2(
                     far_score(score, own, other, shift, exponent, side == 0, edge == 1, RADIUS)
                 )
-                p *= dropped(key, own[:, None], other[None, :], rate, True, DROPOUT)
+                d_p *= dropped(key, own[:, None], other[None, :], rate, True, DROPOUT)
+                cells, pair = far_cells(
+                    own, other, length, channels, longest, side == 0, RADIUS, True
+                )
+                d_p = with_later(d_p, D_NEW, cells, pair)
                 delta += tl.sum(p * d_p, 1)
 
     for k in range(1, K - 1):
@@ -114,8 +123,12 @@ def correct(
             SCALE, k, channel, channels, r, WIDTH, SCALED,
         )  # fmt: skip
         shift = own_shift + tl.load(ABSENT + other, mask=met, other=float("inf"))
-        p = tl.exp2(score * exponent - shift) * dropped(key, own, other, rate, True, DROPOUT)
-        delta += p * d_p
+        d_p *= dropped(key, own, other, rate, True, DROPOUT)
+        cells = cells_between(own, other, channels, longest, True)
+        d_p = with_later(d_p, D_NEW, cells, met)
+        delta += tl.exp2(score * exponent - shift) * d_p
+    if OLD is not None:
+        delta *= step
     tl.store(DELTA + place, delta, mask=own < length)
 
 
@@ -130,11 +143,11 @@ def _store_of_scale(D_SCALE, gradient, heard, A, Y, own, length, row, column, th
 @triton.jit(do_not_specialize=VARYING)
 def gradients(
     OWN, OTHER, D_OWN, D_OTHER, SCALE, OWN_SHIFT, OTHER_SHIFT, D_NORMALISER,
-    STARTS, LENGTHS, SEED, GRADIENT, CONTEXT, D_SCALE,
-    blocks, channels, tiles, r, rows,
+    STARTS, LENGTHS, SEED, OLD, D_NEW, GRADIENT, CONTEXT, D_SCALE, D_OLD,
+    blocks, channels, tiles, r, rows, longest,
     own_row, own_bucket, own_channel, other_row, other_bucket, other_channel,
     own_shift_channel, other_shift_channel, out_row, out_bucket,
-    exponent, inverse_weight, rate,
+    exponent, inverse_weight, rate, step,
     ROWS: tl.constexpr, GAMMA: tl.constexpr, RADIUS: tl.constexpr, K: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr, WIDE: tl.constexpr,
     SHARED: tl.constexpr, CARRY: tl.constexpr, SCALED: tl.constexpr,
@@ -158,11 +171,16 @@ def gradients(
     D_OTHER += start * other_row + channel * other_channel
     GRADIENT += start * out_row + channel * r
     CONTEXT += start * out_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
+    D_OLD = of_sentence(D_OLD, start, channel, channels, longest)
     OWN_SHIFT += start + channel * own_shift_channel
     OTHER_SHIFT += start + channel * other_shift_channel
     D_NORMALISER += start + channel * rows
     own_shift = tl.load(OWN_SHIFT + own, mask=own < length, other=float("inf"))
     d_normaliser = tl.load(D_NORMALISER + own, mask=own < length, other=0.0)
+    # All tiles of components find the same gradient by beliefs: the first writes it.
+    writes = own < tl.where(tile == 0, length, 0)
     if SCALED:
         D_SCALE += ((sentence * blocks + origin // M) * K * channels + channel) * r
     key = 0, 0
@@ -212,8 +230,13 @@ def gradients(
                     far_score(score, own, other, shift, exponent, side == 0, edge == 1, RADIUS)
                 )
                 factor = dropped(key, own[:, None], other[None, :], rate, ROWS, DROPOUT)
-                d_score = (p * (d_p * factor + d_row) * inverse_weight).to(u.dtype)
-                p = (p * factor).to(u.dtype)
+                cells, pair = far_cells(
+                    own, other, length, channels, longest, side == 0, RADIUS, ROWS
+                )
+                d_p = with_later(d_p * factor, D_NEW, cells, pair)
+                d_p = by_softmax(d_p, OLD, D_OLD, cells, pair & writes[:, None], step)
+                d_score = (p * (d_p + d_row) * inverse_weight).to(u.dtype)
+                p = (mixed(p, OLD, cells, pair, step) * factor).to(u.dtype)
                 gradient = tl.dot(d_score, u, gradient, input_precision=PRECISION)
                 gradient = tl.dot(p, h, gradient, input_precision=PRECISION)
                 heard = tl.dot(p, u, heard, input_precision=PRECISION)
@@ -253,8 +276,11 @@ def gradients(
         p = tl.exp2(score * exponent - shift)
         factor = dropped(key, own, other, rate, ROWS, DROPOUT)
         d_row = d_normaliser if ROWS else tl.load(D_NORMALISER + other, mask=met, other=0.0)
-        d_score = p * (d_p * factor + d_row) * inverse_weight
-        p *= factor
+        cells = cells_between(own, other, channels, longest, ROWS)
+        d_p = with_later(d_p * factor, D_NEW, cells, met)
+        d_p = by_softmax(d_p, OLD, D_OLD, cells, met & writes, step)
+        d_score = p * (d_p + d_row) * inverse_weight
+        p = mixed(p, OLD, cells, met, step) * factor
         d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
         u = load_rows(u_at, other, length, other_row, column, there).to(tl.float32)
         h = load_rows(h_at, other, length, other_row, column, there).to(tl.float32)

@@ -8,10 +8,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from probformer.kernels.mixing import mixed, of_sentence, remember
 from probformer.kernels.pairs import (
     VARYING,
+    cells_between,
     dropped,
     far_bucket,
+    far_cells,
     far_range,
     far_score,
     far_tile,
@@ -98,11 +101,11 @@ def normalise(
 
 @triton.jit(do_not_specialize=VARYING)
 def contexts(
-    OWN, OTHER, SCALE, OWN_SHIFT, OTHER_SHIFT, STARTS, LENGTHS, SEED, OUT,
-    blocks, channels, tiles, r,
+    OWN, OTHER, SCALE, OWN_SHIFT, OTHER_SHIFT, STARTS, LENGTHS, SEED, OLD, OUT, NEW,
+    blocks, channels, tiles, r, longest,
     own_row, own_bucket, own_channel, other_row, other_bucket, other_channel,
     own_shift_channel, other_shift_channel, out_row, out_bucket,
-    exponent, rate,
+    exponent, rate, step,
     ROWS: tl.constexpr, GAMMA: tl.constexpr, RADIUS: tl.constexpr, K: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr, WIDE: tl.constexpr,
     SHARED: tl.constexpr, CARRY: tl.constexpr, SCALED: tl.constexpr,
@@ -124,9 +127,13 @@ def contexts(
     OWN += start * own_row + channel * own_channel
     OTHER += start * other_row + channel * other_channel
     OUT += start * out_row + channel * r
+    OLD = of_sentence(OLD, start, channel, channels, longest)
+    NEW = of_sentence(NEW, start, channel, channels, longest)
     OWN_SHIFT += start + channel * own_shift_channel
     OTHER_SHIFT += start + channel * other_shift_channel
     own_shift = tl.load(OWN_SHIFT + own, mask=own < length, other=float("inf"))
+    # All tiles of components find the same beliefs: the first writes them.
+    writes = own < tl.where(tile == 0, length, 0)
     key = 0, 0
     if DROPOUT:
         key = dropout_key(SEED, sentence * channels + channel)
@@ -154,6 +161,11 @@ def contexts(
                 p = tl.exp2(
                     far_score(score, own, other, shift, exponent, side == 0, edge == 1, RADIUS)
                 )
+                cells, pair = far_cells(
+                    own, other, length, channels, longest, side == 0, RADIUS, ROWS
+                )
+                p = mixed(p, OLD, cells, pair, step)
+                remember(NEW, cells, pair & writes[:, None], p)
                 p *= dropped(key, own[:, None], other[None, :], rate, ROWS, DROPOUT)
                 heard = tl.dot(p.to(u.dtype), u, heard, input_precision=PRECISION)
         if side == 1 or not CARRY:
@@ -172,7 +184,10 @@ def contexts(
             SCALE, k, channel, channels, r, WIDTH, SCALED,
         )  # fmt: skip
         shift = own_shift + tl.load(OTHER_SHIFT + other, mask=met, other=float("inf"))
-        p = tl.exp2(score * exponent - shift) * dropped(key, own, other, rate, ROWS, DROPOUT)
+        cells = cells_between(own, other, channels, longest, ROWS)
+        p = mixed(tl.exp2(score * exponent - shift), OLD, cells, met, step)
+        remember(NEW, cells, met & writes, p)
+        p *= dropped(key, own, other, rate, ROWS, DROPOUT)
         d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
         heard = p[:, None] * load_rows(u_at, other, length, other_row, column, there) * d
         if SHARED:

@@ -32,7 +32,7 @@ from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.sentence import NO_HEAD
 from probformer.encoder import Encoder
 from probformer.errors import InputError
-from probformer.fused import forgets_heads
+from probformer.fused import kernels_know
 from probformer.tasks.batch import Batch, Plan
 from probformer.tasks.task import gold_head_loss
 from probformer.training.captured import CapturedGradients, Gradients
@@ -115,7 +115,7 @@ class Training:
         if is_pt := isinstance(encoder, EncoderSettings):
             rooted = encoder.root is not None
             packed = not rooted and heads is None and self.run.task.reads_single_words
-            packed = packed and forgets_heads(encoder.inference)  # they are padded otherwise
+            packed = packed and kernels_know(encoder.inference)  # they are padded otherwise
         else:
             rooted, packed = encoder.readout == "cls", False
         longest = None if is_pt or encoder.positions != "learned" else encoder.longest

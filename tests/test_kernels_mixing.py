@@ -1,0 +1,114 @@
+"""With step sizes below one, kernels give what the plain path gives, gradients included."""
+
+import pytest
+import torch
+
+from kernel_runs import DEVICE, assert_close, gradients, parts, run
+from models import build, random_batch
+from probformer import Inference, fused, mean_field
+from probformer.packing import Packing
+from probformer.potentials import UV, as_potentials
+
+pytest.importorskip("triton", reason="needs Triton")
+from probformer.kernels import launching, short, tiled
+
+THRICE = Inference(iterations=3, lambda_h=0.7, step_h=0.6)
+"""The first heads are only remembered, the second ones mixed, too, the last ones only mixed."""
+DECAY = Inference(iterations=3, lambda_h=0.7, step_z=0.9, step_decay=True)
+WHOLE_DECAY = Inference(iterations=3, lambda_h=0.7, step_decay=True)
+LENGTHS = (19, 3, 1)
+"""One longer than a tile, one of a word that has no head."""
+
+
+@pytest.fixture(autouse=True)
+def _kernels_everywhere(monkeypatch):
+    monkeypatch.setattr(fused, "kernels_run_on", lambda device: True)
+
+
+@pytest.fixture(params=["short", "tiled"])
+def kernels(request, monkeypatch):
+    """All sentences whole in a block, of one of two sizes; or all of them in small tiles."""
+    monkeypatch.setattr(short, "LONGEST", 128 if request.param == "short" else 0)
+    monkeypatch.setattr(tiled, "EXACT", {"M": 16, "N": 16, "num_warps": 4, "num_stages": 1})
+
+
+def assert_equals_the_plain_path(potentials, unary, mask, inference):
+    """In float64, as a trace makes it."""
+    unary = unary.requires_grad_()
+    expected = parts(mean_field(unary, mask, potentials, inference, trace=True))
+    expected_gradients = gradients(expected, [unary, *potentials.parameters()])
+    actual, actual_gradients = run(potentials, unary, mask, inference)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+@pytest.mark.parametrize(
+    ("words", "inference"),
+    [
+        ("rotary", WHOLE_DECAY),
+        pytest.param("full", THRICE, marks=pytest.mark.long),
+        pytest.param("uv", THRICE, marks=pytest.mark.long),
+        pytest.param("uv", DECAY, marks=pytest.mark.long),
+        pytest.param("uvw", THRICE, marks=pytest.mark.long),
+        pytest.param("uv-blind", THRICE, marks=pytest.mark.long),
+        pytest.param("uv-gamma-8", THRICE, marks=pytest.mark.long),
+        pytest.param("shared-uv", THRICE, marks=pytest.mark.long),
+    ],
+)
+def test_words(kernels, words, inference):
+    assert_equals_the_plain_path(build(words), *random_batch(LENGTHS), inference)
+
+
+@pytest.mark.parametrize(
+    ("words", "extras", "inference"),
+    [
+        ("rotary", "root-all-dep", THRICE),
+        pytest.param("uv", "root-all-dep", THRICE, marks=pytest.mark.long),
+        pytest.param("uv", "single-split", DECAY, marks=pytest.mark.long),
+        pytest.param("rotary", "root-dep-split", THRICE, marks=pytest.mark.long),
+        pytest.param("full", "all-dep-features", DECAY, marks=pytest.mark.long),
+    ],
+)
+def test_other_heads(kernels, words, extras, inference):
+    assert_equals_the_plain_path(build(words, extras), *random_batch((18, 1)), inference)
+
+
+@pytest.mark.long
+def test_holes_in_the_mask(kernels):
+    unary, mask = random_batch((18, 18))
+    mask[0, 2] = mask[1, 0] = mask[1, 17] = False
+    assert_equals_the_plain_path(build("uv", "root"), unary, mask, THRICE)
+
+
+def test_wide_vectors_come_in_several_tiles(kernels, monkeypatch):
+    monkeypatch.setattr(launching, "_WIDEST", 16)
+    potentials = as_potentials(UV(6, 2, rank=20, gamma=1)).double()
+    assert_equals_the_plain_path(potentials, *random_batch((18,), 6), THRICE)
+
+
+@pytest.mark.parametrize(
+    ("words", "extras"),
+    [
+        ("rotary", "single-split"),
+        pytest.param("full", "plain", marks=pytest.mark.long),
+        pytest.param("uv", "all-dep", marks=pytest.mark.long),
+    ],
+)
+def test_packed_sentences(kernels, words, extras):
+    """Of sizes that go to different blocks; one is missing, and the row has a tail."""
+    lengths = torch.tensor([5, 34, 0, 1])
+    potentials, (unary, mask) = build(words, extras), random_batch(lengths.tolist())
+    unary = unary.requires_grad_()
+    expected = mean_field(unary, mask, potentials, THRICE, trace=True).z_scores[mask]
+    expected_gradients = gradients([expected], [unary, *potentials.parameters()])
+
+    starts = lengths.cumsum(0) - lengths
+    packing = Packing(starts.int().to(DEVICE), lengths.int().to(DEVICE), longest=36)
+    potentials = potentials.to(DEVICE, torch.float32)
+    scores = unary.detach().float().to(DEVICE).requires_grad_()
+    row = torch.nn.functional.pad(scores[mask.to(DEVICE)], (0, 0, 0, 40)).unsqueeze(0)
+    there = (torch.arange(80) < 40).unsqueeze(0).to(DEVICE)
+    posterior = mean_field(row, there, potentials, THRICE, attention=False, packing=packing)
+    actual = posterior.z_scores[0, :40]
+    assert_close([actual], [expected])
+    assert_close(gradients([actual], [scores, *potentials.parameters()]), expected_gradients)
