@@ -270,7 +270,8 @@ def print_report(
             print(f"### {title}\n\n" if title else "", _as_markdown(table), sep="")
         else:
             shown = Table(*table[0], title=title or None)
-            shown.columns[0].overflow = "fold"  # a name is to be read whole
+            for column in shown.columns:
+                column.overflow = "fold"  # a name is to be read whole
             for line in table[1:]:
                 shown.add_row(*line)
             Console(width=None if sys.stdout.isatty() else 120).print(shown)
