@@ -12,11 +12,12 @@ import argparse
 import subprocess
 import sys
 import time
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from probformer.config.lookup import read_toml
+from probformer.errors import InputError
 from probformer.training.run_folder import read_final
 from probformer.training.seeds import parse_seeds
 
@@ -52,7 +53,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="then stop; the same command goes on")
     parser.add_argument("--set", action="append", default=[], help="for all of them")
     given = parser.parse_args()
-    chosen = [one for one in trainings(given.list) if given.only in str(one.folder)]
+    try:
+        chosen = [one for one in trainings(given.list) if given.only in str(one.folder)]
+    except InputError as error:
+        parser.error(str(error))
     left = [one for one in chosen if read_final(given.out / one.folder) is None]
     print(f"{len(chosen)} runs, {len(chosen) - len(left)} of them done", flush=True)
     end = time.monotonic() + 60 * (given.minutes or float("inf"))
@@ -78,7 +82,7 @@ def main() -> None:
 
 
 def trainings(path: Path) -> Iterator[Training]:
-    for group in tomllib.loads(path.read_text(encoding="utf-8"))["groups"]:
+    for group in read_toml(path)["groups"]:
         common = group.get("common", [])
         for changes in group.get("changes", [[]]):
             for seed in parse_seeds(group["seeds"]):
