@@ -7,10 +7,16 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from kernel_runs import DEVICE, assert_close, gradients, parts, run
+from kernel_runs import (
+    DEVICE,
+    assert_close,
+    assert_packed_sentences_equal_padded_ones,
+    gradients,
+    parts,
+    run,
+)
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, fused, mean_field, reference
-from probformer.packing import Packing
 from probformer.potentials import UV, as_potentials
 from probformer.testing import reference_sentence
 from probformer.training.report import Reporter
@@ -124,23 +130,7 @@ def test_second_derivatives_are_refused():
     [("uv", "single-split"), ("uv", "all-dep"), ("shared-uv", "plain"), ("rotary", "plain")],
 )
 def test_packed_sentences(words, extras):
-    """Of sizes that go to different blocks; one is missing, and the row has a tail."""
-    lengths = torch.tensor([5, 34, 0, 1])
-    potentials, (unary, mask) = build(words, extras), random_batch(lengths.tolist())
-    unary = unary.requires_grad_()
-    expected = mean_field(unary, mask, potentials, TWICE, trace=True).z_scores[mask]
-    expected_gradients = gradients([expected], [unary, *potentials.parameters()])
-
-    starts = lengths.cumsum(0) - lengths
-    packing = Packing(starts.int().to(DEVICE), lengths.int().to(DEVICE), longest=48)
-    potentials = potentials.to(DEVICE, torch.float32)
-    scores = unary.detach().float().to(DEVICE).requires_grad_()
-    row = torch.nn.functional.pad(scores[mask.to(DEVICE)], (0, 0, 0, 60)).unsqueeze(0)
-    there = (torch.arange(100) < 40).unsqueeze(0).to(DEVICE)
-    posterior = mean_field(row, there, potentials, TWICE, attention=False, packing=packing)
-    actual = posterior.z_scores[0, :40]
-    assert_close([actual], [expected])
-    assert_close(gradients([actual], [scores, *potentials.parameters()]), expected_gradients)
+    assert_packed_sentences_equal_padded_ones(words, extras, TWICE, longest=48, tail=60)
 
 
 def test_holes_in_the_mask():

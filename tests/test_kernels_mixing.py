@@ -1,12 +1,16 @@
 """With step sizes below one, kernels give what the plain path gives, gradients included."""
 
 import pytest
-import torch
 
-from kernel_runs import DEVICE, assert_close, gradients, parts, run
+from kernel_runs import (
+    assert_close,
+    assert_packed_sentences_equal_padded_ones,
+    gradients,
+    parts,
+    run,
+)
 from models import build, random_batch
 from probformer import Inference, fused, mean_field
-from probformer.packing import Packing
 from probformer.potentials import UV, as_potentials
 
 pytest.importorskip("triton", reason="needs Triton")
@@ -95,20 +99,4 @@ def test_wide_vectors_come_in_several_tiles(kernels, monkeypatch):
     ],
 )
 def test_packed_sentences(kernels, words, extras):
-    """Of sizes that go to different blocks; one is missing, and the row has a tail."""
-    lengths = torch.tensor([5, 34, 0, 1])
-    potentials, (unary, mask) = build(words, extras), random_batch(lengths.tolist())
-    unary = unary.requires_grad_()
-    expected = mean_field(unary, mask, potentials, THRICE, trace=True).z_scores[mask]
-    expected_gradients = gradients([expected], [unary, *potentials.parameters()])
-
-    starts = lengths.cumsum(0) - lengths
-    packing = Packing(starts.int().to(DEVICE), lengths.int().to(DEVICE), longest=36)
-    potentials = potentials.to(DEVICE, torch.float32)
-    scores = unary.detach().float().to(DEVICE).requires_grad_()
-    row = torch.nn.functional.pad(scores[mask.to(DEVICE)], (0, 0, 0, 40)).unsqueeze(0)
-    there = (torch.arange(80) < 40).unsqueeze(0).to(DEVICE)
-    posterior = mean_field(row, there, potentials, THRICE, attention=False, packing=packing)
-    actual = posterior.z_scores[0, :40]
-    assert_close([actual], [expected])
-    assert_close(gradients([actual], [scores, *potentials.parameters()]), expected_gradients)
+    assert_packed_sentences_equal_padded_ones(words, extras, THRICE, longest=36, tail=40)
