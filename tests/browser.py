@@ -77,9 +77,12 @@ class Watch:
 
 
 def settle(page):
-    """Until no answer is awaited."""
+    """Until no answer is awaited.
+
+    By a locator: `wait_for_function` would look again by `eval`, which the page's policy forbids.
+    """
     page.wait_for_timeout(300)
-    page.wait_for_function("!document.querySelector('[aria-busy]')")
+    page.locator("[aria-busy]").first.wait_for(state="detached")
 
 
 def sentence(page):
