@@ -5,7 +5,8 @@
 A run for each config, change and seed of the list; those that have come to their end are left
 alone, and those that were stopped go on. `probformer report` then shows what they came to.
 
-Several runs on one GPU take turns, unless NVIDIA's MPS is started before: `nvidia-cuda-mps-control -d`.
+Several runs on one GPU take turns, unless NVIDIA's MPS is started before them
+(`nvidia-cuda-mps-control -d`).
 """
 
 from __future__ import annotations
