@@ -16,13 +16,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from probformer.config.lookup import read_toml
-from probformer.errors import InputError
+from probformer.config.lookup import read_settings
+from probformer.config.reading import Settings, from_dict, from_toml
+from probformer.errors import InputError, require
 from probformer.training.run_folder import read_final
 from probformer.training.seeds import parse_seeds
+
+
+@dataclass(frozen=True)
+class TrainingList(Settings):
+    groups: list
+
+
+@dataclass(frozen=True)
+class Group(Settings):
+    config: str
+    seeds: str
+    common: list = field(default_factory=list)
+    """Changes of all its runs."""
+    changes: list = field(default_factory=lambda: [[]])
+    """Lists of changes that are compared."""
+
+    def check(self) -> None:
+        lists = [self.common, *self.changes]
+        texts = all(isinstance(one, list) and all(isinstance(x, str) for x in one) for one in lists)
+        require(texts, "common must be a list of texts, and changes one of such lists")
 
 
 @dataclass(frozen=True)
@@ -58,12 +79,15 @@ def main() -> None:
     given = parser.parse_args()
     try:
         chosen = [one for one in trainings(given.list) if given.only in str(one.folder)]
+        for one in chosen:  # what is wrong is said before anything begins
+            read_settings(one.config, [*one.changes, *given.set])
     except InputError as error:
         parser.error(str(error))
     left = [one for one in chosen if read_final(given.out / one.folder) is None]
     print(f"{len(chosen)} runs, {len(chosen) - len(left)} of them done", flush=True)
     end = time.monotonic() + 60 * (given.minutes or float("inf"))
     running: dict[Training, subprocess.Popen[bytes]] = {}
+    failed = 0
     while (left or running) and time.monotonic() < end:
         while left and len(running) < given.parallel:
             one = left.pop(0)
@@ -74,7 +98,9 @@ def main() -> None:
                 running[one] = subprocess.Popen(line, stdout=file, stderr=subprocess.STDOUT)
         for one in [one for one, process in running.items() if process.poll() is not None]:
             ended = running.pop(one).returncode
-            print(one.folder, "done" if ended == 0 else f"ended with status {ended}", flush=True)
+            why = f"ended with status {ended}: {given.out / one.folder / 'output.txt'} says why"
+            print(one.folder, "done" if ended == 0 else why, flush=True)
+            failed += ended != 0
         time.sleep(0.5)
     for process in running.values():  # each of them leaves a checkpoint
         process.terminate()
@@ -82,14 +108,16 @@ def main() -> None:
         process.wait()
     if running or left:
         print(f"stopped with {len(running) + len(left)} runs to go")
+    if failed:
+        sys.exit(1)
 
 
 def trainings(path: Path) -> Iterator[Training]:
-    for group in read_toml(path)["groups"]:
-        common = group.get("common", [])
-        for changes in group.get("changes", [[]]):
-            for seed in parse_seeds(group["seeds"]):
-                yield Training(group["config"], (*common, *changes), seed)
+    for number, values in enumerate(from_toml(TrainingList, path).groups):
+        group = from_dict(Group, values, f"groups[{number}].")
+        for changes in group.changes:
+            for seed in parse_seeds(group.seeds):
+                yield Training(group.config, (*group.common, *changes), seed)
 
 
 if __name__ == "__main__":

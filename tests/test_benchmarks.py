@@ -131,3 +131,45 @@ def test_a_list_is_trained_and_not_twice(tmp_path, monkeypatch, capsys):
     assert "test: accuracy" in (tmp_path / name / "seed-1/output.txt").read_text()
     trainings.main()
     assert capsys.readouterr().out == "2 runs, 2 of them done\n"
+
+
+WHOLE = 'config = "tagging-builtin-pt"\nseeds = "0..0"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("seeds = 1", "unknown setting seeds; known here: groups"),
+        ("groups = [3]", "groups[0] must be of kind Mapping, got int"),
+        ('[[groups]]\nconfig = "x"', "missing setting groups[0].seeds"),
+        (f"[[groups]]\n{WHOLE}changes = [['a', 3]]", "common must be a list of texts"),
+        (f"[[groups]]\n{WHOLE}common = ['training.epoch=3']", "did you mean 'epochs'?"),
+        ("[[groups]]\nconfig = 'nosuch'\nseeds = '0'", "nosuch: is no file and no config"),
+    ],
+)
+def test_a_wrong_list_is_one_sentence_and_nothing_begins(text, said, tmp_path, monkeypatch, capsys):
+    (tmp_path / "list.toml").write_text(text)
+    out = tmp_path / "out"
+    line = ["trainings.py", str(tmp_path / "list.toml"), "--data", ".", "--out", str(out)]
+    monkeypatch.setattr(sys, "argv", line)
+    with pytest.raises(SystemExit, match="2"):
+        trainings.main()
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_run_that_fails_is_pointed_at(tmp_path, monkeypatch, capsys):
+    (tmp_path / "list.toml").write_text("[[groups]]\nconfig = 'tagging-conllu-pt'\nseeds = '0'")
+    line = ["trainings.py", str(tmp_path / "list.toml"), "--data", str(tmp_path / "nowhere")]
+    monkeypatch.setattr(sys, "argv", [*line, "--out", str(tmp_path)])
+    with pytest.raises(SystemExit, match="1"):
+        trainings.main()
+    log = tmp_path / "tagging-conllu-pt/seed-0/output.txt"
+    assert f"ended with status 2: {log} says why" in capsys.readouterr().out
+    assert "nowhere" in log.read_text()
+
+
+def test_the_performance_page_ends_with_its_notes():
+    docs = BENCHMARKS.parent / "docs"
+    notes = (docs / "performance/notes.md").read_text(encoding="utf-8")
+    assert (docs / "performance.md").read_text(encoding="utf-8").endswith(notes)
