@@ -28,7 +28,7 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
         given = settings(task, encoder, size=200, chunk=4, penalty=0.0)
         run = prepare(given, tmp_path / name, Path("."), Reporter(), Accelerator())
         if name == "eager":
-            run.gradients = Gradients(run.batch_loss, run.loss)
+            run.gradients = Gradients(run.batch_loss, run.loss, [*run.model.parameters()])
         for step in range(12):
             run._update(np.arange(16 * step, 16 * step + 16))
             run.progress.step += 1

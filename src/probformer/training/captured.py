@@ -26,17 +26,31 @@ _MOST_GRAPHS = 64
 class Gradients:
     """Adds the gradient of a batch's loss to the parameters' own, and the loss to a total."""
 
-    def __init__(self, loss_of: Callable[[Batch], Tensor], total: Tensor) -> None:
+    def __init__(
+        self,
+        loss_of: Callable[[Batch], Tensor],
+        total: Tensor,
+        parameters: Sequence[nn.Parameter],
+    ) -> None:
         self.loss_of = loss_of
         self.total = total
+        self.parameters = parameters
 
     def add(self, batch: Batch) -> None:
         self._add(batch.to(self.total.device))
 
     def _add(self, batch: Batch) -> None:
+        """In one kernel for all parameters, where `backward` would launch one for each."""
+        loss, found = self._of(batch)
+        used = [(p.grad, g) for p, g in zip(self.parameters, found, strict=True) if g is not None]
+        sums, gradients = zip(*used, strict=True)
+        torch._foreach_add_(sums, gradients)  # type: ignore[attr-defined]
+        self.total += loss
+
+    def _of(self, batch: Batch) -> tuple[Tensor, Sequence[Tensor | None]]:
         loss = self.loss_of(batch)
-        loss.backward()
-        self.total += loss.detach()
+        gradients = torch.autograd.grad(loss, tuple(self.parameters), allow_unused=True)
+        return loss.detach(), gradients
 
 
 class CapturedGradients(Gradients):
@@ -48,8 +62,7 @@ class CapturedGradients(Gradients):
         total: Tensor,
         parameters: Sequence[nn.Parameter],
     ) -> None:
-        super().__init__(loss_of, total)
-        self.parameters = parameters
+        super().__init__(loss_of, total, parameters)
         self.seen: Counter[tuple[Any, ...]] = Counter()
         self.graphs: dict[tuple[Any, ...], _Graph] = {}
         self.memory: Any = None
@@ -69,16 +82,12 @@ class CapturedGradients(Gradients):
     def _capture(self, example: Batch) -> _Graph:
         piece = example.bytes().to(self.total.device)
         batch = example.reading(piece)
-        kept = [p.grad.clone() for p in self.parameters if p.grad is not None]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # libraries set themselves up outside of the graph
             for _ in range(2):
-                self.loss_of(batch).backward()
+                self._of(batch)
         torch.cuda.current_stream().wait_stream(stream)
-        for parameter, gradient in zip(self.parameters, kept, strict=True):
-            assert parameter.grad is not None
-            parameter.grad.copy_(gradient)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.memory):
             self._add(batch)

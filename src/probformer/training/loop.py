@@ -105,9 +105,8 @@ class Training:
     def _build_gradients(self) -> Gradients:
         encoder = self.settings.encoder
         waits = isinstance(encoder, EncoderSettings) and encoder.inference.tolerance is not None
-        if not self.on_gpu or waits:
-            return Gradients(self.batch_loss, self.loss)
-        return CapturedGradients(self.batch_loss, self.loss, [*self.model.parameters()])
+        kind = CapturedGradients if self.on_gpu and not waits else Gradients
+        return kind(self.batch_loss, self.loss, [*self.model.parameters()])
 
     def _plan(self) -> Plan:
         """On a GPU shapes repeat, and sentences lie end to end where the model allows."""
