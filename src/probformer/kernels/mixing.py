@@ -12,12 +12,9 @@ import triton.language as tl
 
 
 @triton.jit
-def of_sentence(BELIEFS, start, channel, channels, longest):
-    """Those of a sentence in a channel."""
-    if BELIEFS is None:
-        return None
-    else:
-        return BELIEFS + (start * channels + channel) * longest
+def beliefs_of(start, channel, channels, longest):
+    """Where those of a sentence begin, in a channel."""
+    return (start * channels + channel) * longest
 
 
 @triton.jit

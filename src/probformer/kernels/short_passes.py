@@ -14,7 +14,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from probformer.kernels.mixing import by_softmax, cells_of, mixed, of_sentence, remember, with_later
+from probformer.kernels.mixing import beliefs_of, by_softmax, cells_of, mixed, remember, with_later
 from probformer.kernels.tiles import (
     bucket_of,
     columns_of,
@@ -83,8 +83,11 @@ def forward(
     B += start * b_row + channel * b_channel
     TO_DEPENDENTS += start * out_a_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
-    OLD = of_sentence(OLD, start, channel, channels, longest)
-    NEW = of_sentence(NEW, start, channel, channels, longest)
+    beliefs = beliefs_of(start, channel, channels, longest)
+    if OLD is not None:
+        OLD += beliefs
+    if NEW is not None:
+        NEW += beliefs
     dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:
@@ -195,9 +198,13 @@ def backward(
     TO_DEPENDENTS += start * out_a_row + channel * r
     DB += start * out_b_row + channel * r
     TO_HEADS += start * out_b_row + channel * r
-    OLD = of_sentence(OLD, start, channel, channels, longest)
-    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
-    D_OLD = of_sentence(D_OLD, start, channel, channels, longest)
+    beliefs = beliefs_of(start, channel, channels, longest)
+    if OLD is not None:
+        OLD += beliefs
+    if D_NEW is not None:
+        D_NEW += beliefs
+    if D_OLD is not None:
+        D_OLD += beliefs
     dtype = A.dtype.element_ty
     cos, sin = 0.0, 0.0
     if ROTARY:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from probformer.kernels.mixing import by_softmax, mixed, of_sentence, with_later
+from probformer.kernels.mixing import beliefs_of, by_softmax, mixed, with_later
 from probformer.kernels.pairs import (
     VARYING,
     cells_between,
@@ -57,7 +57,9 @@ def correct(
     B += start * b_row + channel * b_channel
     Z += start * b_row + channel * b_channel
     ABSENT += start
-    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
+    beliefs = beliefs_of(start, channel, channels, longest)
+    if D_NEW is not None:
+        D_NEW += beliefs
     place = channel * rows + start + own
     own_shift = tl.load(SHIFT + place, mask=own < length, other=float("inf"))
     key = 0, 0
@@ -171,9 +173,13 @@ def gradients(
     D_OTHER += start * other_row + channel * other_channel
     GRADIENT += start * out_row + channel * r
     CONTEXT += start * out_row + channel * r
-    OLD = of_sentence(OLD, start, channel, channels, longest)
-    D_NEW = of_sentence(D_NEW, start, channel, channels, longest)
-    D_OLD = of_sentence(D_OLD, start, channel, channels, longest)
+    beliefs = beliefs_of(start, channel, channels, longest)
+    if OLD is not None:
+        OLD += beliefs
+    if D_NEW is not None:
+        D_NEW += beliefs
+    if D_OLD is not None:
+        D_OLD += beliefs
     OWN_SHIFT += start + channel * own_shift_channel
     OTHER_SHIFT += start + channel * other_shift_channel
     D_NORMALISER += start + channel * rows

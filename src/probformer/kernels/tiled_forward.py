@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from probformer.kernels.mixing import mixed, of_sentence, remember
+from probformer.kernels.mixing import beliefs_of, mixed, remember
 from probformer.kernels.pairs import (
     VARYING,
     cells_between,
@@ -127,8 +127,11 @@ def contexts(
     OWN += start * own_row + channel * own_channel
     OTHER += start * other_row + channel * other_channel
     OUT += start * out_row + channel * r
-    OLD = of_sentence(OLD, start, channel, channels, longest)
-    NEW = of_sentence(NEW, start, channel, channels, longest)
+    beliefs = beliefs_of(start, channel, channels, longest)
+    if OLD is not None:
+        OLD += beliefs
+    if NEW is not None:
+        NEW += beliefs
     OWN_SHIFT += start + channel * own_shift_channel
     OTHER_SHIFT += start + channel * other_shift_channel
     own_shift = tl.load(OWN_SHIFT + own, mask=own < length, other=float("inf"))
