@@ -74,6 +74,26 @@ def test_how_words_come_in(words, scale, deviation):
     assert seen.std().item() == pytest.approx(deviation, rel=0.02)
 
 
+def test_how_matrices_start_as_published():
+    """Xavier's rule of PyTorch, for the tensor of all heads."""
+    settings = TransformerSettings(width=64, heads=6, head_width=32, relative=40, layers=1)
+    torch.manual_seed(0)
+    small, xavier = (
+        Transformer(9, replace(settings, matrices=m)).layers[0] for m in ("published", "xavier")
+    )
+    tensors = {name: torch.empty(6, 64, 32) for name in ("query", "key", "value")}
+    tensors["output"] = torch.empty(6, 32, 64)
+    for name, tensor in tensors.items():
+        deviation = nn.init.xavier_normal_(tensor).std().item()
+        assert getattr(small.attention, name).std().item() == pytest.approx(deviation, rel=0.05)
+        assert getattr(xavier.attention, name).std().item() > 2 * deviation
+    assert small.attention.key_offsets.table.std().item() == pytest.approx(1.0, rel=0.05)
+    assert xavier.attention.key_offsets.table.std().item() == pytest.approx(32**-0.5, rel=0.05)
+    for index in (0, 2):
+        assert small.feed_forward[index].bias.any()
+        assert not xavier.feed_forward[index].bias.any()
+
+
 @pytest.mark.parametrize("values", [False, True])
 def test_relative_positions_equal_shaws_equations(values):
     settings = replace(SMALL, relative=2, relative_values=values)

@@ -129,9 +129,9 @@ class Layer(nn.Module):
         self.attention = Attention(settings)
         self.attention_norm = nn.LayerNorm(settings.width)
         self.feed_forward = nn.Sequential(
-            _linear(settings.width, settings.feed_forward),
+            _linear(settings.width, settings.feed_forward, settings),
             nn.ReLU(),
-            _linear(settings.feed_forward, settings.width),
+            _linear(settings.feed_forward, settings.width, settings),
         )
         self.feed_forward_norm = nn.LayerNorm(settings.width)
 
@@ -155,16 +155,15 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.head_width = settings.heads, settings.head_width
         self.dropout, self.tied = settings.dropout, settings.tied
-        inner = settings.heads * settings.head_width
-        self.query = _matrix(inner, settings.width)
-        self.key = _matrix(inner, settings.width)
-        self.value = None if settings.tied else _matrix(inner, settings.width)
-        self.output = None if settings.tied else _matrix(inner, settings.width)
+        self.query = _projection(settings)
+        self.key = _projection(settings)
+        self.value = None if settings.tied else _projection(settings)
+        self.output = None if settings.tied else _projection(settings, output=True)
         self.key_offsets = self.value_offsets = None
         if settings.relative is not None:
-            self.key_offsets = Offsets(settings.relative, settings.head_width)
+            self.key_offsets = Offsets(settings)
             if settings.relative_values:
-                self.value_offsets = Offsets(settings.relative, settings.head_width)
+                self.value_offsets = Offsets(settings)
 
     def forward(self, x: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
         """From (B, n, d) to (B, n, d), and the attention (B, heads, n, n) if `weights` are wanted.
@@ -208,10 +207,12 @@ def _sound_kernels(q: Tensor) -> AbstractContextManager[Any]:
 class Offsets(nn.Module):
     """One vector for each distance i−j, clipped: Shaw's relative positions, for all heads."""
 
-    def __init__(self, clip: int, width: int) -> None:
+    def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
-        self.clip = clip
-        self.table = nn.Parameter(torch.randn(2 * clip + 1, width) * width**-0.5)
+        assert settings.relative is not None
+        self.clip, width = settings.relative, settings.head_width
+        std = width**-0.5 if settings.matrices == "xavier" else 1.0
+        self.table = nn.Parameter(torch.randn(2 * self.clip + 1, width) * std)
 
     def scores(self, q: Tensor) -> Tensor:
         """q_i · a_{i−j}: (B, heads, n, width) -> (B, heads, n, n)."""
@@ -239,12 +240,21 @@ def sinusoids(n: int, width: int, like: Tensor) -> Tensor:
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width].to(like.dtype)
 
 
-def _matrix(inner: int, width: int) -> nn.Parameter:
-    return nn.Parameter(nn.init.xavier_uniform_(torch.empty(inner, width)))
+def _projection(settings: TransformerSettings, output: bool = False) -> nn.Parameter:
+    """Of all heads, (heads × head width, width)."""
+    heads, own, width = settings.heads, settings.head_width, settings.width
+    matrix = nn.Parameter(torch.empty(heads * own, width))
+    if settings.matrices == "xavier":
+        nn.init.xavier_uniform_(matrix)
+    else:  # Xavier's rule for the tensor of all heads, which takes their number for a side
+        first, second, rest = (heads, own, width) if output else (heads, width, own)
+        nn.init.normal_(matrix, std=math.sqrt(2 / ((first + second) * rest)))
+    return matrix
 
 
-def _linear(inputs: int, outputs: int) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs)
-    nn.init.xavier_uniform_(linear.weight)
-    nn.init.zeros_(linear.bias)
+def _linear(inputs: int, outputs: int, settings: TransformerSettings) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs)  # which starts as published
+    if settings.matrices == "xavier":
+        nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(linear.bias)
     return linear
