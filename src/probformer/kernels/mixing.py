@@ -2,7 +2,8 @@
 
 P is the softmax. Where α < 1, and only there, beliefs about pairs go through memory from one
 iteration to the next: (R, h, longest) in float32, without dropout. Cells that are no pair of a
-sentence are neither written nor read. Kernels without them get None in place of a pointer.
+sentence are neither written nor read. Kernels without them get None in place of a pointer, which no
+function may return: Triton 3.6 refuses that.
 """
 
 from __future__ import annotations
