@@ -6,8 +6,8 @@ A run for each config, change and seed of the list; those that have come to thei
 alone, and those that were stopped go on. `probformer report` then shows what they came to.
 
 Several runs on one GPU take turns, unless NVIDIA's MPS is started before them
-(`nvidia-cuda-mps-control -d`). Of small models, four at a time did twice as many steps in all on an
-H200 as eleven at a time.
+(`nvidia-cuda-mps-control -d`). Of small models, four at a time did more steps in all on an H200
+than eleven at a time.
 """
 
 from __future__ import annotations

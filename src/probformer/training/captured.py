@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,18 +23,13 @@ _MOST_GRAPHS = 64
 """More would be many shapes that each come seldom, and each of them keeps memory."""
 
 
+@dataclass
 class Gradients:
     """Adds the gradient of a batch's loss to the parameters' own, and the loss to a total."""
 
-    def __init__(
-        self,
-        loss_of: Callable[[Batch], Tensor],
-        total: Tensor,
-        parameters: Sequence[nn.Parameter],
-    ) -> None:
-        self.loss_of = loss_of
-        self.total = total
-        self.parameters = parameters
+    loss_of: Callable[[Batch], Tensor]
+    total: Tensor
+    parameters: Sequence[nn.Parameter]
 
     def add(self, batch: Batch) -> None:
         self._add(batch.to(self.total.device))
@@ -53,19 +48,13 @@ class Gradients:
         return loss.detach(), gradients
 
 
+@dataclass
 class CapturedGradients(Gradients):
     """The same, replayed from a CUDA graph where shapes repeat."""
 
-    def __init__(
-        self,
-        loss_of: Callable[[Batch], Tensor],
-        total: Tensor,
-        parameters: Sequence[nn.Parameter],
-    ) -> None:
-        super().__init__(loss_of, total, parameters)
-        self.seen: Counter[tuple[Any, ...]] = Counter()
-        self.graphs: dict[tuple[Any, ...], _Graph] = {}
-        self.memory: Any = None
+    seen: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    graphs: dict[tuple[Any, ...], _Graph] = field(default_factory=dict)
+    memory: Any = None
 
     def add(self, batch: Batch) -> None:
         shape = batch.shape()
