@@ -1,5 +1,6 @@
 """Fused kernels give what the equations give: on a GPU, or else in Triton's interpreter."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,10 @@ from probformer.training.start import prepare
 from runs import PT, settings
 
 pytest.importorskip("triton", reason="needs Triton")
-from probformer.kernels import short
+from probformer.kernels import short, tiled
 from probformer.kernels.labels import updated_labels
-from probformer.kernels.messages import word_messages
-from probformer.kernels.problem import Layout, Problem, Vectors
+from probformer.kernels.messages import kernels_for, word_messages
+from probformer.kernels.problem import Contexts, Layout, Problem, Vectors
 
 TWICE = Inference(iterations=2, lambda_h=0.7)
 MIXED = Inference(iterations=3, lambda_h=0.7, step_h=0.6)
@@ -124,6 +125,18 @@ def test_second_derivatives_are_refused():
         gradient.square().sum().backward()
 
 
+def test_one_long_sentence_does_not_slow_down_the_others():
+    starts, lengths = torch.tensor([[0, 70, 75], [70, 5, 64]], dtype=torch.int32)
+    layout = Layout.packed(starts, lengths, 128, torch.ones(139, dtype=torch.bool))
+    problem = replace(problem_with(torch.ones(1, 9, dtype=torch.bool), 3, 2, 0), layout=layout)
+    (first, given), (second, rest) = kernels_for(problem, torch.bfloat16)
+    assert (first, second) == (short, tiled)
+    assert given is problem
+    assert rest.layout.lengths[:3].tolist() == [70, 0, 0]
+    alike = replace(problem, layout=Layout.padded(torch.ones(2, 70, dtype=torch.bool)))
+    assert [kernels for kernels, _ in kernels_for(alike, torch.bfloat16)] == [tiled]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "extras"),
@@ -212,7 +225,9 @@ def dropout_drawn(mask, channels, seed=3):
     v = torch.eye(n, device=DEVICE).expand(1, channels, n, n).contiguous()
     a, b = (torch.einsum("xd,khrd->xkhr", q, weight) for weight in (u, v))
     vectors = Vectors(a, b, None, None)
-    found = short.forward(problem_with(mask, None, channels, seed), vectors)
+    problem = problem_with(mask, None, channels, seed)
+    found = Contexts.empty(problem, vectors)
+    short.forward(problem, vectors, found)
     heard = found.to_dependents.view(batch, n, channels, n).transpose(1, 2)
     return heard.cpu() * (mask.sum(1) - 1).clamp(min=1)[:, None, None, None]
 

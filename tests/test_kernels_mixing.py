@@ -14,7 +14,7 @@ from probformer import Inference, fused, mean_field
 from probformer.potentials import UV, as_potentials
 
 pytest.importorskip("triton", reason="needs Triton")
-from probformer.kernels import launching, short, tiled
+from probformer.kernels import launching, messages, short, tiled
 
 THRICE = Inference(iterations=3, lambda_h=0.7, step_h=0.6)
 """The first heads are only remembered, the second ones mixed, too, the last ones only mixed."""
@@ -32,7 +32,9 @@ def _kernels_everywhere(monkeypatch):
 @pytest.fixture(params=["short", "tiled"])
 def kernels(request, monkeypatch):
     """All sentences whole in a block, of one of two sizes; or all of them in small tiles."""
-    monkeypatch.setattr(short, "LONGEST", 128 if request.param == "short" else 0)
+    chosen = {"short": short, "tiled": tiled}[request.param]
+    monkeypatch.setattr(messages, "kernels_for", lambda problem, dtype: [(chosen, problem)])
+    monkeypatch.setattr(short, "LONGEST", 128)
     monkeypatch.setattr(tiled, "EXACT", {"M": 16, "N": 16, "num_warps": 4, "num_stages": 1})
 
 
@@ -100,3 +102,9 @@ def test_wide_vectors_come_in_several_tiles(kernels, monkeypatch):
 )
 def test_packed_sentences(kernels, words, extras):
     assert_packed_sentences_equal_padded_ones(words, extras, THRICE, longest=36, tail=40)
+
+
+@pytest.mark.long
+def test_short_and_long_sentences_by_kernels_of_their_own():
+    """In float32 a block has room for 32 words."""
+    assert_packed_sentences_equal_padded_ones("uv", "all-dep", THRICE, longest=36, tail=40)

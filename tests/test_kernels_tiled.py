@@ -8,9 +8,9 @@ import torch
 from probformer.errors import InputError
 
 pytest.importorskip("triton", reason="needs Triton")
-from probformer.kernels import launching, short, tiled
+from probformer.kernels import launching, messages, short, tiled
 from probformer.kernels.messages import word_messages
-from probformer.kernels.problem import Contexts, Layout, Problem, Vectors
+from probformer.kernels.problem import Contexts, Gradients, Layout, Problem, Vectors
 from probformer.potentials.buckets import Buckets
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -21,7 +21,7 @@ LABELS, CHANNELS, RANK = 7, 2, 6
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch):
     """Some forty words then have tiles on the diagonal, at edges of far triangles and inside."""
-    monkeypatch.setattr(short, "LONGEST", 0)
+    monkeypatch.setattr(messages, "kernels_for", lambda problem, dtype: [(tiled, problem)])
     monkeypatch.setattr(tiled, "EXACT", {"M": 16, "N": 16, "num_warps": 4, "num_stages": 1})
 
 
@@ -193,7 +193,8 @@ def pairs(problem):
 
 
 @pytest.mark.parametrize("step", [1.0, 0.6])
-def test_tiles_draw_what_short_sentences_draw(step):
+def test_tiles_draw_what_short_sentences_draw(step, monkeypatch):
+    monkeypatch.setattr(short, "LONGEST", 128)
     problem, (q, u, v, _, _) = build("uv", [35, 3], rate=0.3)
     problem = replace(problem, step=step, remembers=True)
     a, b, y, z = (
@@ -206,9 +207,10 @@ def test_tiles_draw_what_short_sentences_draw(step):
     vectors = Vectors(a, b, None, None, old if step < 1 else None)
 
     def run(kernels):
-        found = kernels.forward(problem, vectors)
+        found, back = Contexts.empty(problem, vectors), Gradients.empty(problem, vectors)
+        kernels.forward(problem, vectors, found)
         by_found = Contexts(y, z, torch.zeros_like(found.normaliser), d_beliefs)
-        back = kernels.backward(problem, vectors, found.normaliser, by_found)
+        kernels.backward(problem, vectors, found.normaliser, by_found, back)
         contexts = (found.to_dependents, found.to_heads, found.normaliser, found.beliefs[there])
         by_old = [] if back.old is None else [back.old[there]]
         return [x.double() for x in (*contexts, back.dependents, back.heads, *by_old)]

@@ -222,12 +222,14 @@ class TrainingSettings(Settings):
     """Times ‖T‖_F, not squared, in each chunk."""
     schedule: PlateauSchedule | CosineSchedule = field(default_factory=PlateauSchedule)
     precision: Literal["fp32", "tf32", "bf16"] = "fp32"
-    """Of matrix products in training; tf32 is float32 on the tensor cores of a GPU."""
+    """Of matrix products in training; tf32 is float32 on the tensor cores of a GPU. Unless it is
+    fp32, epochs are judged in tf32 there; final figures are always those of float32."""
     by_length: bool = False
     """Batches of sentences of similar length: faster, but not the published protocol."""
     gold_heads: GoldHeads | None = None
     checkpoint_minutes: float = 5.0
-    """A checkpoint at the end of each epoch, and within one after so many minutes."""
+    """A checkpoint at the end of each epoch, and within one after so many minutes. Epochs that are
+    not much longer than a checkpoint takes have one every few epochs."""
     tensorboard: bool = False
     """Write curves for TensorBoard into the run folder too; needs the package tensorboard."""
 

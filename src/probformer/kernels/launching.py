@@ -64,14 +64,3 @@ def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:
         # Three products on tensor cores are as exact as one without, and far faster.
         "PRECISION": "tf32x3" if exact else "tf32",
     }
-
-
-def empty_for_contexts(x: Tensor, channels: int, *copies: int) -> Tensor:
-    """For what vectors (R, K, h or 1, r) become, a channel each.
-
-    Where all channels share the vectors, they are to be added up: in float32, so that only the sum
-    is rounded.
-    """
-    added = x.shape[2] < channels
-    dtype = torch.promote_types(x.dtype, torch.float32) if added else x.dtype
-    return x.new_empty(*copies, *x.shape[:2], channels, x.shape[-1], dtype=dtype)

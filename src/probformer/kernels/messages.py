@@ -9,6 +9,7 @@ before dropout is kept, too: it is part of the next.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from probformer.errors import InputError
 from probformer.kernels import short, tiled
-from probformer.kernels.problem import Contexts, Problem, Vectors
+from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 
 
 def word_messages(
@@ -62,7 +63,9 @@ class _WordMessages(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         q = q.to(u.dtype)
         vectors = Vectors(_project(q, u), _project(q, v), scale, rest, old)
-        found = _kernels(problem, u.dtype).forward(problem, vectors)
+        found = Contexts.empty(problem, vectors)
+        for kernels, part in kernels_for(problem, u.dtype):
+            kernels.forward(part, vectors, found)
         ctx.save_for_backward(q, u, v, scale, rest, old, found.normaliser)
         ctx.problem = problem
         message = _collect(found.to_dependents, u, found.to_heads, v)
@@ -79,7 +82,9 @@ class _WordMessages(torch.autograd.Function):
         of_contexts = _project(d_message, u), _project(d_message, v)
         d_beliefs = None if d_beliefs is None else d_beliefs.contiguous()
         by_found = Contexts(*of_contexts, d_normaliser.contiguous(), d_beliefs)
-        found = _kernels(ctx.problem, u.dtype).backward(ctx.problem, vectors, normaliser, by_found)
+        found = Gradients.empty(ctx.problem, vectors)
+        for kernels, part in kernels_for(ctx.problem, u.dtype):
+            kernels.backward(part, vectors, normaliser, by_found, found)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
         dq = _collect(found.dependents[0], u, found.heads[0], v)
         du = _weight_gradient(found.dependents, both, u)
@@ -87,10 +92,15 @@ class _WordMessages(torch.autograd.Function):
         return dq, du, dv, found.scale, found.rest, found.old, None
 
 
-def _kernels(problem: Problem, dtype: torch.dtype) -> ModuleType:
-    """Those that are faster: large blocks have no room for float32."""
-    longest = short.LONGEST * 2 // dtype.itemsize
-    return short if problem.layout.longest <= longest else tiled
+def kernels_for(problem: Problem, dtype: torch.dtype) -> list[tuple[ModuleType, Problem]]:
+    """The fastest, and which sentences they are given: one long sentence slows down no other."""
+    layout, most = problem.layout, short.most_words(dtype)
+    if layout.longest <= most:
+        return [(short, problem)]
+    if layout.alike:
+        return [(tiled, problem)]
+    rest = replace(problem, layout=layout.without_short_sentences(most))
+    return [(short, problem), (tiled, rest)]
 
 
 def _project(q: Tensor, weight: Tensor | None) -> Tensor:

@@ -7,7 +7,7 @@ of size one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -48,6 +48,10 @@ class Layout:
         of_tail = (rows - tail).clamp(0, longest)
         starts, lengths = torch.cat([starts, tail]), torch.cat([lengths, of_tail])
         return cls(starts, lengths, longest, mask, alike=False)
+
+    def without_short_sentences(self, most: int) -> Layout:
+        """Those of up to `most` rows are missing: their rows are somebody else's."""
+        return replace(self, lengths=torch.where(self.lengths > most, self.lengths, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +113,17 @@ class Contexts:
     beliefs: Tensor | None = None
     """(R, h, longest): Q_H, if it is remembered."""
 
+    @classmethod
+    def empty(cls, problem: Problem, vectors: Vectors) -> Contexts:
+        """For kernels to write to."""
+        a, b, h = vectors.dependents, vectors.heads, problem.channels
+        return cls(
+            _empty_like(a, h),
+            _empty_like(b, h),
+            a.new_empty(len(a), h, dtype=torch.float32),
+            problem.empty_beliefs() if problem.remembers else None,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
@@ -124,3 +139,27 @@ class Gradients:
     scale: Tensor | None
     rest: Tensor | None
     old: Tensor | None
+
+    @classmethod
+    def empty(cls, problem: Problem, vectors: Vectors) -> Gradients:
+        """For kernels to write to; D's they add to."""
+        a, b, h = vectors.dependents, vectors.heads, problem.channels
+        scale, rest, old = vectors.scale, vectors.rest, vectors.old
+        return cls(
+            _empty_like(a, h, 2),
+            _empty_like(b, h, 2),
+            None if scale is None else torch.zeros_like(scale, dtype=torch.float32),
+            None if rest is None else torch.empty_like(rest),
+            None if old is None else torch.empty_like(old),
+        )
+
+
+def _empty_like(x: Tensor, channels: int, *copies: int) -> Tensor:
+    """For what vectors (R, K, h or 1, r) become, a channel each.
+
+    Where all channels share the vectors, they are to be added up: in float32, so that only the sum
+    is rounded.
+    """
+    added = x.shape[2] < channels
+    dtype = torch.promote_types(x.dtype, torch.float32) if added else x.dtype
+    return x.new_empty(*copies, *x.shape[:2], channels, x.shape[-1], dtype=dtype)

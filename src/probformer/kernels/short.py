@@ -12,73 +12,65 @@ import triton
 from torch import Tensor
 
 from probformer.kernels import short_passes
-from probformer.kernels.launching import (
-    constants_of,
-    empty_for_contexts,
-    inputs_of,
-    sizes_of,
-    width_of,
-)
+from probformer.kernels.launching import constants_of, inputs_of, sizes_of, width_of
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 
 LONGEST = 64
 """Rows of a sentence that a program can hold in half precision."""
 
 
-def forward(problem: Problem, vectors: Vectors) -> Contexts:
-    a, b, h = vectors.dependents, vectors.heads, problem.channels
-    y, z = empty_for_contexts(a, h), empty_for_contexts(b, h)
-    normaliser = a.new_empty(len(a), h, dtype=torch.float32)
-    beliefs = problem.empty_beliefs() if problem.remembers else None
+def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
     best = (4, 128) if vectors.scale is None else (1, 64)
-    for shortest, n in _sizes(problem):
+    for shortest, n in _sizes(problem, vectors):
         short_passes.forward[_grid(problem)](
             *inputs_of(problem, vectors),
-            *(y, z, normaliser, beliefs),
+            *(out.to_dependents, out.to_heads, out.normaliser, out.beliefs),
             *sizes_of(problem, vectors),
             shortest,
             N=n,
             **_constants(problem, vectors, n, *best),
         )
-    return Contexts(y, z, normaliser, beliefs)
 
 
 def backward(
-    problem: Problem, vectors: Vectors, normaliser: Tensor, gradients: Contexts
-) -> Gradients:
+    problem: Problem, vectors: Vectors, normaliser: Tensor, gradients: Contexts, out: Gradients
+) -> None:
     """`gradients` are those by the contexts, shaped as A and B are."""
-    a, b, h = vectors.dependents, vectors.heads, problem.channels
-    of_a, of_b = empty_for_contexts(a, h, 2), empty_for_contexts(b, h, 2)
-    d_scale = d_rest = None
+    a, d_scale = vectors.dependents, None
     if vectors.scale is not None:
         sentences = len(problem.layout.starts)
         d_scale = a.new_zeros(sentences, *vectors.scale.shape, dtype=torch.float32)
-    if vectors.rest is not None:
-        d_rest = torch.empty_like(vectors.rest)
-    d_old = None if vectors.old is None else torch.empty_like(vectors.old)
     best = (4 if a.shape[-1] > 64 else 2, 64) if vectors.scale is None else (2, 32)
-    for shortest, n in _sizes(problem):
+    for shortest, n in _sizes(problem, vectors):
         short_passes.backward[_grid(problem)](
             *inputs_of(problem, vectors),
             normaliser,
             *(gradients.to_dependents, gradients.to_heads, gradients.normaliser, gradients.beliefs),
-            *(of_a[0], of_b[0], d_scale, d_rest, d_old, of_a[1], of_b[1]),
+            *(out.dependents[0], out.heads[0], d_scale, out.rest, out.old),
+            *(out.dependents[1], out.heads[1]),
             *sizes_of(problem, vectors),
             shortest,
             N=n,
             **_constants(problem, vectors, n, *best),
         )
-    return Gradients(of_a, of_b, None if d_scale is None else d_scale.sum(0), d_rest, d_old)
+    if out.scale is not None and d_scale is not None:
+        out.scale.add_(d_scale.sum(0))
+
+
+def most_words(dtype: torch.dtype) -> int:
+    """Of a sentence that a program can hold: large blocks have no room for float32."""
+    return LONGEST * 2 // dtype.itemsize
 
 
 def _grid(problem: Problem) -> tuple[int]:
     return (len(problem.layout.starts) * problem.channels,)
 
 
-def _sizes(problem: Problem) -> list[tuple[int, int]]:
+def _sizes(problem: Problem, vectors: Vectors) -> list[tuple[int, int]]:
     """Blocks that sentences of more than some length, up to the block's own, are given to."""
     layout = problem.layout
-    n = max(16, triton.next_power_of_2(layout.longest))
+    longest = min(layout.longest, most_words(vectors.dependents.dtype))
+    n = max(16, triton.next_power_of_2(longest))
     return [(0, n)] if layout.alike or n <= 32 else [(0, 32), (32, n)]
 
 

@@ -22,7 +22,7 @@ import triton.language as tl
 from torch import Tensor
 
 from probformer.kernels import tiled_backward, tiled_forward
-from probformer.kernels.launching import constants_of, empty_for_contexts, strides_of, width_of
+from probformer.kernels.launching import constants_of, strides_of, width_of
 from probformer.kernels.problem import Contexts, Gradients, Problem, Vectors
 from probformer.kernels.tiles import columns_of, load_angles, load_rows, store_rows, turn
 
@@ -38,40 +38,38 @@ _TURNED = 32
 """Words that a program turns."""
 
 
-def forward(problem: Problem, vectors: Vectors) -> Contexts:
+def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
     a = _turned(problem, vectors.dependents)
     b = _turned(problem, vectors.heads)
     by_row, by_side = _fitting(NORMALISE, a), _fitting(CONTEXTS, a)
     absent, longest = _absent(problem), problem.layout.longest
     shift = a.new_empty(problem.channels, len(a), dtype=torch.float32)
     tiled_forward.normalise[_grid(problem, by_row)](
-        *(a, b, vectors.scale, absent, vectors.rest, *_sentences(problem), shift),
+        *(a, b, vectors.scale, absent, vectors.rest, *_sentences(problem), shift, out.normaliser),
         *(_blocks(problem, by_row), problem.channels, a.shape[-1], len(a)),
         *(*strides_of(a), *strides_of(b), _exponent(problem)),
         **_constants(problem, vectors, by_row),
         HAS_REST=vectors.rest is not None,
     )
-    beliefs = problem.empty_beliefs() if problem.remembers else None
-    found = []
-    for side in _sides(a, b, shift, absent):
-        out = empty_for_contexts(side.own, problem.channels)
+    both = out.to_dependents, out.to_heads
+    for side, heard in zip(_sides(a, b, shift, absent), both, strict=True):
         tiles = _tiles(a.shape[-1])
         tiled_forward.contexts[_grid(problem, by_side, tiles)](
             *(side.own, side.other, vectors.scale, side.own_shift, side.other_shift),
-            *(*_sentences(problem), problem.seed, vectors.old, out, side.only_once(beliefs)),
+            *(*_sentences(problem), problem.seed, vectors.old, heard),
+            side.only_once(out.beliefs),
             *(_blocks(problem, by_side), problem.channels, tiles, a.shape[-1], longest),
-            *(*side.strides, *out.stride()[:2], _exponent(problem), problem.rate, problem.step),
+            *(*side.strides, *heard.stride()[:2], _exponent(problem), problem.rate, problem.step),
             **_constants(problem, vectors, by_side),
             **side.constants(vectors),
             DROPOUT=problem.rate > 0,
         )
-        found.append(_turned(problem, out, back=True))
-    return Contexts(*found, (shift * math.log(2)).mT.contiguous(), beliefs)
+        _turned(problem, heard, back=True)
 
 
 def backward(
-    problem: Problem, vectors: Vectors, normaliser: Tensor, gradients: Contexts
-) -> Gradients:
+    problem: Problem, vectors: Vectors, normaliser: Tensor, gradients: Contexts, out: Gradients
+) -> None:
     """`gradients` are those by the contexts, shaped as A and B are."""
     a, b, y, z = (
         _turned(problem, x)
@@ -80,47 +78,42 @@ def backward(
     by_row, by_side = _fitting(CORRECT, a), _fitting(GRADIENTS, a)
     absent, longest = _absent(problem), problem.layout.longest
     shift = (normaliser.mT / math.log(2)).contiguous()
-    delta = torch.empty_like(shift)
+    d_normaliser = torch.empty_like(shift)
     tiled_backward.correct[_grid(problem, by_row)](
         *(a, b, y, z, vectors.scale, shift, absent, *_sentences(problem), problem.seed),
-        *(vectors.old, gradients.beliefs, delta),
+        *(vectors.old, gradients.beliefs, vectors.rest, gradients.normaliser),
+        *(d_normaliser, out.rest),
         *(_blocks(problem, by_row), problem.channels, a.shape[-1], len(a), longest),
         *(*strides_of(a), *strides_of(b), _exponent(problem), problem.rate, problem.step),
         **_constants(problem, vectors, by_row),
         DROPOUT=problem.rate > 0,
     )
-    d_normaliser, d_rest = -delta, None
-    if vectors.rest is not None:
-        word = problem.layout.mask[:, None]
-        d_normaliser = torch.where(word, gradients.normaliser - delta.mT, 0).mT.contiguous()
-        d_rest = torch.where(word, (vectors.rest - normaliser).exp() * d_normaliser.mT, 0)
-
     blocks = _blocks(problem, by_side)
     d_scale = None
     if vectors.scale is not None:
         parts = len(problem.layout.starts) * blocks
         d_scale = a.new_zeros(parts, *vectors.scale.shape, dtype=torch.float32)
-    d_old = None if vectors.old is None else torch.empty_like(vectors.old)
-    found = []
-    for side, d_own, d_other in zip(_sides(a, b, shift, absent), (y, z), (z, y), strict=True):
-        out = empty_for_contexts(side.own, problem.channels, 2)
+    both = out.dependents, out.heads
+    for side, by_own, d_own, d_other in zip(
+        _sides(a, b, shift, absent), both, (y, z), (z, y), strict=True
+    ):
         tiles = _tiles(a.shape[-1])
         tiled_backward.gradients[_grid(problem, by_side, tiles)](
             *(side.own, side.other, d_own, d_other, vectors.scale),
             *(side.own_shift, side.other_shift, d_normaliser),
             *(*_sentences(problem), problem.seed, vectors.old, gradients.beliefs),
-            *(out[0], out[1], d_scale, side.only_once(d_old)),
+            *(by_own[0], by_own[1], d_scale, side.only_once(out.old)),
             *(blocks, problem.channels, tiles, a.shape[-1], len(a), longest),
-            *(*side.strides, *out[0].stride()[:2]),
+            *(*side.strides, *by_own[0].stride()[:2]),
             *(_exponent(problem), 1 / problem.weight, problem.rate, problem.step),
             **_constants(problem, vectors, by_side),
             **side.constants(vectors),
             DROPOUT=problem.rate > 0,
         )
-        found.append(out)
-        for x in out:
+        for x in by_own:
             _turned(problem, x, back=True)
-    return Gradients(*found, None if d_scale is None else d_scale.sum(0), d_rest, d_old)
+    if out.scale is not None and d_scale is not None:
+        out.scale.add_(d_scale.sum(0))
 
 
 @dataclass(frozen=True, eq=False)

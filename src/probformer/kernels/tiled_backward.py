@@ -35,7 +35,8 @@ from probformer.kernels.tiles import dropout_key, load_rows, load_scale, scaled,
 
 @triton.jit(do_not_specialize=VARYING)
 def correct(
-    A, B, Y, Z, SCALE, SHIFT, ABSENT, STARTS, LENGTHS, SEED, OLD, D_NEW, DELTA,
+    A, B, Y, Z, SCALE, SHIFT, ABSENT, STARTS, LENGTHS, SEED, OLD, D_NEW, REST, D_NORMALISER,
+    CORRECTED, D_REST,
     blocks, channels, r, rows, longest,
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     exponent, rate, step,
@@ -43,7 +44,10 @@ def correct(
     M: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr, WIDE: tl.constexpr,
     SCALED: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Σ_j P dP of each row."""
+    """The gradient by each row's normaliser: −Σ_j P dP, and what comes from elsewhere.
+
+    That is from heads other than words, which only then have a gradient, too.
+    """
     sentence, channel, _, origin, start, length = program_of(
         STARTS, LENGTHS, blocks, channels, 1, M
     )
@@ -131,7 +135,16 @@ def correct(
         delta += tl.exp2(score * exponent - shift) * d_p
     if OLD is not None:
         delta *= step
-    tl.store(DELTA + place, delta, mask=own < length)
+    by_normaliser = -delta
+    if REST is not None:
+        at = (start + own) * channels + channel
+        word = tl.load(ABSENT + own, mask=own < length, other=float("inf")) == 0
+        by_normaliser += tl.load(D_NORMALISER + at, mask=word, other=0.0)
+        by_normaliser = tl.where(word, by_normaliser, 0.0)
+        rest = tl.load(REST + at, mask=word, other=float("-inf")) * 1.4426950408889634
+        by_rest = tl.where(word, tl.exp2(rest - own_shift), 0.0) * by_normaliser
+        tl.store(D_REST + at, by_rest, mask=own < length)
+    tl.store(CORRECTED + place, by_normaliser, mask=own < length)
 
 
 @triton.jit

@@ -30,7 +30,7 @@ from probformer.kernels.tiles import dropout_key, load_rows, load_scale, scaled,
 
 @triton.jit(do_not_specialize=VARYING)
 def normalise(
-    A, B, SCALE, ABSENT, REST, STARTS, LENGTHS, SHIFT,
+    A, B, SCALE, ABSENT, REST, STARTS, LENGTHS, SHIFT, NORMALISER,
     blocks, channels, r, rows,
     a_row, a_bucket, a_channel, b_row, b_bucket, b_channel,
     exponent,
@@ -38,7 +38,10 @@ def normalise(
     M: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr, WIDE: tl.constexpr,
     SCALED: tl.constexpr, HAS_REST: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """log₂ of what a row's probabilities are divided by, +∞ where there is no choice."""
+    """log₂ of what a row's probabilities are divided by, +∞ where there is no choice.
+
+    And its natural logarithm, laid out as all the rest is.
+    """
     _, channel, _, origin, start, length = program_of(STARTS, LENGTHS, blocks, channels, 1, M)
     if origin >= length:
         return
@@ -97,6 +100,8 @@ def normalise(
     shift = tl.where(total > 0, largest + tl.log2(some), float("inf"))
     shift += tl.load(ABSENT + own, mask=exists, other=float("inf"))
     tl.store(SHIFT + channel * rows + start + own, shift, mask=exists)
+    place = NORMALISER + (start + own) * channels + channel
+    tl.store(place, shift * 0.6931471805599453, mask=exists)
 
 
 @triton.jit(do_not_specialize=VARYING)

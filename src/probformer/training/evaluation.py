@@ -20,11 +20,18 @@ TOKENS, TOKENS_ON_GPU = 4096, 16384
 
 @torch.no_grad()
 def evaluate(
-    model: Model, task: Task, split: EncodedSplit, accelerator: Accelerator
+    model: Model,
+    task: Task,
+    split: EncodedSplit,
+    accelerator: Accelerator,
+    exact: bool = True,
 ) -> dict[str, float]:
-    """Metrics over a whole split, in float32; processes share the batches."""
+    """Metrics over a whole split, in float32; processes share the batches.
+
+    What is not to be `exact` may use a GPU's tensor cores, which are several times as fast.
+    """
     model.eval()
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = not exact
     on_gpu = accelerator.device.type == "cuda"
     batches = evaluation_batches(split.lengths, TOKENS_ON_GPU if on_gpu else TOKENS)
     own: defaultdict[str, list[float | Tensor]] = defaultdict(list)

@@ -63,6 +63,10 @@ from probformer.training.updates import DeviceUpdates, Updates
 
 WORDS_TOGETHER = 16384
 """So many words of a batch, with padding, go through the model at once."""
+_SHORT_SAVE = 0.2
+"""Seconds. A checkpoint that takes no longer is made after each epoch, however short that is."""
+_SAVES_APART = 10
+"""One that takes longer has to wait until so many times its own time has passed."""
 
 
 @dataclass
@@ -98,7 +102,7 @@ class Training:
             self.training.schedule, self.training.learning_rate, batches * self.training.epochs
         )
         self._shown = self.splits["train"]
-        self._saved = time.monotonic()
+        self._saved, self._save_took = time.monotonic(), 0.0
         self._unread: list[tuple[str, int]] = []
         """Place and number of chunks of the updates of which nobody knows yet what they found."""
 
@@ -271,7 +275,10 @@ class Training:
         progress = self.progress
         rate = self.schedule.rate(progress.step - 1)
         with self.updates.averaged():
-            metrics = evaluate(self.model, self.run.task, self.splits["dev"], self.accelerator)
+            exact = self.training.precision == "fp32"
+            metrics = evaluate(
+                self.model, self.run.task, self.splits["dev"], self.accelerator, exact
+            )
             if not math.isfinite(metrics["loss"]):
                 found = f"the dev loss is {metrics['loss']} in epoch {progress.epoch + 1}"
                 raise InputError(f"{found}; the last checkpoint is kept")
@@ -297,10 +304,19 @@ class Training:
         self.reporter.epoch_done(line, self.run.task.metric, self.training.epochs)
         progress.epoch, progress.batch = progress.epoch + 1, 0
         progress.loss, progress.chunks, progress.seconds = 0.0, 0, 0.0
-        self._save()
+        if self._worth_saving():
+            self._save()
         return line
 
+    def _worth_saving(self) -> bool:
+        """After an epoch: always, unless epochs are so short that checkpoints would take longer."""
+        last = self.progress.epoch == self.training.epochs or self.schedule.finished
+        waited = time.monotonic() - self._saved
+        quick = self._save_took <= _SHORT_SAVE
+        return last or quick or waited >= _SAVES_APART * self._save_took
+
     def _save(self) -> None:
+        begin = time.monotonic()
         self._settle()
         self.progress.schedule = self.schedule.state()
         if self.accelerator.is_main_process:
@@ -312,6 +328,7 @@ class Training:
                 best=self.folder / WEIGHTS,
             )
         self._saved = time.monotonic()
+        self._save_took = self._saved - begin
 
     def _finish(self) -> dict[str, dict[str, float]]:
         best = deepcopy(self.model)
