@@ -276,3 +276,19 @@ def test_a_loss_that_is_not_finite_is_found_late_but_in_its_place(tmp_path):
     for name, parameter in training.model.named_parameters():
         assert torch.equal(parameter, seen[2][name]), name
     assert len(list((tmp_path / "state").glob("step-*"))) == 1
+
+
+@pytest.mark.parametrize("task", ["mlm", "tagging", "ner", "classification"])
+def test_transformers_have_the_same_loss_of_packed_sentences(task, tmp_path):
+    encoder = {**TRANSFORMER, "positions": "learned", "relative": None}
+    training = ready(settings(task, encoder, chunk=4), tmp_path)
+    losses = []
+    for plan in (
+        training.plan,
+        replace(training.plan, packed=True, front=task == "classification"),
+    ):
+        training.plan = plan
+        batch = training._batch_of(np.arange(10))  # of 16 that have places
+        assert (batch.packing is not None) == plan.packed
+        losses.append(training.batch_loss(batch))
+    torch.testing.assert_close(*losses)

@@ -1,11 +1,14 @@
 """Sentences laid end to end give what they give when padded: values and gradients."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 
 from models import EXTRAS, WORDS, build
 from probformer import Encoder, Inference, mean_field
-from probformer.config import EncoderSettings, UVSettings
+from probformer.baselines import Transformer
+from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.errors import InputError
 from probformer.packing import Packing
 
@@ -96,3 +99,83 @@ def test_what_belongs_to_a_sentence_is_refused():
     two = torch.zeros(2, 4, 5, dtype=torch.float64)
     with pytest.raises(InputError, match="with packing, mask must have one row, got 2"):
         mean_field(two, mask.expand(2, 4), build(), packing=packing)
+
+
+TRANSFORMERS = {
+    "plain": {},
+    "sinusoidal": {"positions": "sinusoidal", "norm": "pre"},
+    "relative": {"positions": "none", "relative": 2, "relative_values": True},
+    "universal": {"universal": True, "tied": True},
+    "cls": {"readout": "cls"},
+}
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("kind", TRANSFORMERS)
+def test_packed_transformers_are_padded_ones(kind, attention):
+    has_cls = kind == "cls"
+    sizes = {"width": 12, "layers": 2, "heads": 2, "head_width": 4, "feed_forward": 8}
+    model = Transformer(30, TransformerSettings(**sizes, max_length=8, **TRANSFORMERS[kind]))
+    model = model.double()
+    lengths = [n + has_cls if n else 0 for n in LENGTHS]
+    packing, places = packing_of(lengths), 20 + has_cls * 4
+    start = packing.starts.tolist()
+    padded_words = torch.randint(30, (len(LENGTHS), max(LENGTHS)))
+    padded_mask = torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]
+    row, there = torch.zeros(1, places, dtype=torch.long), torch.zeros(1, places, dtype=torch.bool)
+    for b, n in enumerate(LENGTHS):
+        at = slice(start[b] + has_cls, start[b] + has_cls + n)
+        row[0, at], there[0, at] = padded_words[b, :n], True
+
+    packed = model(row, there, attention=attention, packing=packing)
+    padded = model(padded_words, padded_mask, attention=attention)
+    found, expected = packed.z_scores[there], padded.z_scores[padded_mask]
+    torch.testing.assert_close(found, expected)
+    assert packed.z_scores[~there].eq(0).all()
+    if has_cls:
+        present = torch.tensor(LENGTHS) > 0
+        read, wanted = packed.root_scores[present], padded.root_scores[present]
+        torch.testing.assert_close(read, wanted)
+        found, expected = torch.cat([found, read]), torch.cat([expected, wanted])
+    weight = torch.randn_like(found)
+    gradients = torch.autograd.grad((found * weight).sum(), [*model.parameters()])
+    wanted = torch.autograd.grad((expected * weight).sum(), [*model.parameters()])
+    for name, a, b in zip(dict(model.named_parameters()), gradients, wanted, strict=True):
+        torch.testing.assert_close(a, b, msg=name)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["plain", "cls"])
+@pytest.mark.parametrize("head_width", [16, 256])
+def test_transformers_end_to_end_in_half_precision(kind, head_width):
+    """Where PyTorch's kernel for rows stands in: as close to float64 as with padding."""
+    sizes = {"width": 32, "layers": 2, "heads": 3, "head_width": head_width, "feed_forward": 64}
+    model = Transformer(50, TransformerSettings(**sizes, **TRANSFORMERS[kind])).cuda()
+    has_cls, lengths = kind == "cls", [40, 3, 0, 1, 17]
+    packing = packing_of([n + has_cls if n else 0 for n in lengths], longest=64)
+    packing = Packing(packing.starts.cuda(), packing.lengths.cuda(), packing.longest)
+    places = 128
+    row, there = torch.zeros(1, places, dtype=torch.long), torch.zeros(1, places, dtype=torch.bool)
+    for start, n in zip(packing.starts.tolist(), lengths, strict=True):
+        at = slice(start + has_cls, start + has_cls + n)
+        row[0, at], there[0, at] = torch.randint(50, (n,)), True
+    row, there = row.cuda(), there.cuda()
+    weight = torch.randn(1, places, 32, dtype=torch.float64).cuda()
+
+    def results(model, half, attention):
+        """With attention to be seen, sentences are padded."""
+        with torch.autocast("cuda", torch.bfloat16, enabled=half):
+            found = model(row, there, attention=attention, packing=packing).z_scores
+        gradients = torch.autograd.grad((found.double() * weight).sum(), [*model.parameters()][:1])
+        return [x.double() for x in (found, *gradients)]
+
+    exact = results(deepcopy(model).double(), half=False, attention=True)
+    padded, end_to_end = (results(model, half=True, attention=seen) for seen in (True, False))
+    for a, b, c in zip(end_to_end, padded, exact, strict=True):
+        assert (a - c).norm() <= 1.2 * (b - c).norm() + 1e-6 * c.norm()
+
+
+def test_places_after_the_last_sentence_belong_to_somebody():
+    packing = packing_of((4, 0, 7), longest=8)
+    assert packing.borders(20).tolist() == [0, 4, 4, 11, 19, 20, 20]
+    assert packing.positions(14).tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7]

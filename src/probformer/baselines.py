@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from probformer.config import TransformerSettings
 from probformer.errors import InputError, require_kind, require_whole
 from probformer.input_checks import check_words
+from probformer.packing import Packing
 from probformer.posterior import Posterior
 
 
@@ -52,40 +53,70 @@ class Transformer(nn.Module):
         return self.settings.width
 
     def forward(
-        self, words: Tensor, mask: Tensor, *, trace: bool = False, attention: bool = True
+        self,
+        words: Tensor,
+        mask: Tensor,
+        *,
+        trace: bool = False,
+        attention: bool = True,
+        packing: Packing | None = None,
     ) -> Posterior:
-        """Without `attention` the weights are not kept, which is faster on long sentences."""
+        """Without `attention` the weights are not kept, which is faster on long sentences.
+
+        With `packing`, words and mask are one row of sentences laid end to end; where CLS is read,
+        the first place of each is free for it.
+        """
         check_words(words, mask, self.words.num_embeddings)
-        self._check_length(words.shape[1])
-        x = F.dropout(self.embed(words), self.settings.rate_of_input, self.training)
-        if self.settings.readout == "cls":
+        if packing is None:
+            self._check_length(words.shape[1])
+        x = F.dropout(self.embed(words, packing), self.settings.rate_of_input, self.training)
+        if self.settings.readout == "cls" and packing is None:
             mask = F.pad(mask, (1, 0), value=True)
+        row = None if packing is None else _Row(packing, packing.borders(words.shape[1]))
         weights: Tensor | None = None
         steps: list[Posterior] = []
         for number in range(self.settings.layers):
             layer = self.layers[0 if self.settings.universal else number]
-            x, weights = layer(x, mask, attention)
+            x, weights = layer(x, mask, attention, row)
             if trace:
-                steps.append(self._posterior(x, mask, weights))
-        last = self._posterior(self.final_norm(x), mask, weights)
+                steps.append(self._posterior(x, mask, weights, packing))
+        last = self._posterior(self.final_norm(x), mask, weights, packing)
         return replace(last, trace=steps if trace else None)
 
-    def embed(self, words: Tensor) -> Tensor:
+    def embed(self, words: Tensor, packing: Packing | None = None) -> Tensor:
         """What the first layer reads, before dropout: words, CLS in front if there is one."""
-        x = self.words(words)
-        if self.settings.readout == "cls":
-            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1)
-        return x * self._scale + self._positions(x.shape[1])
+        x, has_cls = self.words(words), self.settings.readout == "cls"
+        if packing is None:
+            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1) if has_cls else x
+            return x * self._scale + self._positions(x.shape[1])
+        place = packing.positions(x.shape[1])
+        if has_cls:
+            x = torch.where((place == 0).unsqueeze(-1), self.cls, x)
+        x = x * self._scale
+        if self.settings.positions == "none":
+            return x
+        longest = packing.longest
+        if self.settings.positions == "learned":
+            longest = min(longest, self.settings.max_length)
+        table = self._positions(longest)
+        assert isinstance(table, Tensor)
+        return x + F.embedding(place.clamp(max=longest - 1), table)
 
     @property
     def _scale(self) -> float:
         return self.settings.width**0.5 if self.settings.words == "scaled" else 1.0
 
-    def _posterior(self, x: Tensor, mask: Tensor, weights: Tensor | None) -> Posterior:
+    def _posterior(
+        self, x: Tensor, mask: Tensor, weights: Tensor | None, packing: Packing | None
+    ) -> Posterior:
         """CLS is to a transformer what ROOT is to a probabilistic one."""
+        has_cls, row = self.settings.readout == "cls", x
         x = x * mask.unsqueeze(-1)
-        if self.settings.readout == "scores":
+        if not has_cls:
             return Posterior(z_scores=x, head_marginals=weights)
+        if packing is not None:
+            first = packing.starts.clamp(max=row.shape[1] - 1)  # a missing sentence starts anywhere
+            return Posterior(z_scores=x, root_scores=row[0].index_select(0, first))
         return Posterior(
             z_scores=x[:, 1:],
             head_marginals=None if weights is None else weights[:, :, 1:, 1:],
@@ -119,6 +150,14 @@ class Transformer(nn.Module):
         return 0.0
 
 
+class _Row(NamedTuple):
+    """Sentences laid end to end."""
+
+    packing: Packing
+    borders: Tensor
+    """Found once for all layers."""
+
+
 class Layer(nn.Module):
     """Attention and feed-forward, each with residual connection, dropout and layer norm."""
 
@@ -135,12 +174,14 @@ class Layer(nn.Module):
         )
         self.feed_forward_norm = nn.LayerNorm(settings.width)
 
-    def forward(self, x: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, mask: Tensor, weights: bool, row: _Row | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         if self.pre:
-            update, attention = self.attention(self.attention_norm(x), mask, weights)
+            update, attention = self.attention(self.attention_norm(x), mask, weights, row)
             x = x + self._drop(update)
             return x + self._drop(self.feed_forward(self.feed_forward_norm(x))), attention
-        update, attention = self.attention(x, mask, weights)
+        update, attention = self.attention(x, mask, weights, row)
         x = self.attention_norm(x + self._drop(update))
         return self.feed_forward_norm(x + self._drop(self.feed_forward(x))), attention
 
@@ -165,7 +206,9 @@ class Attention(nn.Module):
             if settings.relative_values:
                 self.value_offsets = Offsets(settings)
 
-    def forward(self, x: Tensor, mask: Tensor, weights: bool) -> tuple[Tensor, Tensor | None]:
+    def forward(
+        self, x: Tensor, mask: Tensor, weights: bool, row: _Row | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """From (B, n, d) to (B, n, d), and the attention (B, heads, n, n) if `weights` are wanted.
 
         Without weights or relative positions PyTorch's fused attention does the work.
@@ -173,27 +216,59 @@ class Attention(nn.Module):
         matrices = [m for m in (self.query, self.key, self.value) if m is not None]
         projected = F.linear(x, torch.cat(tuple(matrices)))
         q, k, *rest = projected.unflatten(-1, (-1, self.heads, self.head_width)).unbind(2)
-        q, k = q.transpose(1, 2), k.transpose(1, 2)  # (B, heads, n, head width)
-        v = rest[0].transpose(1, 2) if rest else k
-        rate = self.dropout if self.training else 0.0
-        keys = (mask | ~mask.any(1, keepdim=True))[:, None, None]  # a sentence of padding sees all
-        if weights or self.key_offsets is not None:
-            scores = q @ k.mT
-            if self.key_offsets is not None:
-                scores = scores + self.key_offsets.scores(q)
-            scores = (scores * self.head_width**-0.5).masked_fill(~keys, -math.inf)
-            attention = scores.softmax(-1)
-            dropped = F.dropout(attention, rate)
-            context = dropped @ v
-            if self.value_offsets is not None:
-                context = context + self.value_offsets.contexts(dropped)
-            attention = attention * (mask[:, None, :, None] & mask[:, None, None, :])
+        v = rest[0] if rest else k
+        fused = not weights and self.key_offsets is None
+        if row is None:
+            context, attention = self._padded(q, k, v, mask, fused)
+        elif fused and _flash_knows(q):
+            context, attention = self._end_to_end(q, k, v, row), None
         else:
-            attention = None
-            with _sound_kernels(q):
-                context = F.scaled_dot_product_attention(q, k, v, attn_mask=keys, dropout_p=rate)
+            q, k, v = (row.packing.sentences(part) for part in (q, k, v))
+            context, attention = self._padded(q, k, v, row.packing.mask(), fused)
+            context = row.packing.row(context, x.shape[1])
         output = self.query if self.output is None else self.output
-        return context.transpose(1, 2).flatten(2) @ output, attention
+        return context.flatten(2) @ output, attention
+
+    @property
+    def _rate(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _padded(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, fused: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Contexts (B, n, heads, head width), and the attention unless it is `fused`."""
+        q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # (B, heads, n, head width)
+        keys = (mask | ~mask.any(1, keepdim=True))[:, None, None]  # a sentence of padding sees all
+        if fused:
+            with _sound_kernels(q):
+                context = F.scaled_dot_product_attention(
+                    q, k, v, attn_mask=keys, dropout_p=self._rate
+                )
+            return context.transpose(1, 2), None
+        scores = q @ k.mT
+        if self.key_offsets is not None:
+            scores = scores + self.key_offsets.scores(q)
+        scores = (scores * self.head_width**-0.5).masked_fill(~keys, -math.inf)
+        attention = scores.softmax(-1)
+        dropped = F.dropout(attention, self._rate)
+        context = dropped @ v
+        if self.value_offsets is not None:
+            context = context + self.value_offsets.contexts(dropped)
+        attention = attention * (mask[:, None, :, None] & mask[:, None, None, :])
+        return context.transpose(1, 2), attention
+
+    def _end_to_end(self, q: Tensor, k: Tensor, v: Tensor, row: _Row) -> Tensor:
+        """The same for a row of sentences, without padding."""
+        borders, longest = row.borders, row.packing.longest
+        context, *_ = torch.ops.aten._flash_attention_forward(
+            *(q[0], k[0], v[0], borders, borders, longest, longest, self._rate, False, False)
+        )
+        return context.unsqueeze(0)
+
+
+def _flash_knows(q: Tensor) -> bool:
+    half = q.dtype in (torch.bfloat16, torch.float16)
+    return q.is_cuda and half and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256
 
 
 def _sound_kernels(q: Tensor) -> AbstractContextManager[Any]:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from probformer.baselines import Transformer
 from probformer.encoder import Encoder
-from probformer.errors import require
 from probformer.packing import Packing
 from probformer.posterior import Posterior
 
@@ -34,11 +33,7 @@ class Model(nn.Module):
 
         Without `attention` there is none in the posterior, which is faster.
         """
-        if isinstance(self.encoder, Transformer):
-            require(packing is None, "packing is for probabilistic transformers")
-            posterior = self.encoder(words, mask, attention=attention)
-        else:
-            posterior = self.encoder(words, mask, attention=attention, packing=packing)
+        posterior = self.encoder(words, mask, attention=attention, packing=packing)
         return self.encoder.representation(posterior), posterior
 
 

@@ -40,6 +40,21 @@ class Packing:
         flat = torch.cat([flat, flat.new_zeros(1, *flat.shape[1:])])
         return flat.index_select(0, origin[:places]).unsqueeze(0)
 
+    def positions(self, places: int) -> Tensor:
+        """(places,): where each word stands in its sentence; anything after the last sentence."""
+        place = torch.arange(places, device=self.starts.device, dtype=self.starts.dtype)
+        sentence = torch.searchsorted(self.starts, place, right=True) - 1
+        return (place - self.starts[sentence]).clamp(max=self.longest - 1)
+
+    def borders(self, places: int) -> Tensor:
+        """Where sentences begin, and where the last one ends.
+
+        What comes after it is sentences, too, so that kernels know of all places.
+        """
+        end = self.starts[-1:] + self.lengths[-1:]
+        after = torch.arange(0, places + self.longest, self.longest, device=end.device)
+        return torch.cat([self.starts, (end + after).clamp(max=places).to(end.dtype)])
+
     def _cells(self) -> Tensor:
         columns = torch.arange(self.longest, device=self.starts.device)
         return self.starts[:, None].long() + columns

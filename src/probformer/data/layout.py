@@ -43,13 +43,19 @@ def padded(lengths: NDArray[np.int64], multiple: int = 1, limit: int | None = No
     return Layout((len(lengths), width), cells)
 
 
-def packed(lengths: NDArray[np.int64]) -> Layout:
-    """One row for all. Its sizes are rounded up, so that few shapes come up again and again."""
-    total, count = int(lengths.sum()), round_up(len(lengths), 16)
+def packed(lengths: NDArray[np.int64], front: int = 0) -> Layout:
+    """One row for all. Its sizes are rounded up, so that few shapes come up again and again.
+
+    Places in `front` of each sentence are parts of it, and left free.
+    """
+    places = lengths + front
+    total, count = int(places.sum()), round_up(len(lengths), 16)
     starts, sizes = np.full(count, total, np.int32), np.zeros(count, np.int32)
-    starts[: len(lengths)], sizes[: len(lengths)] = first_words(lengths), lengths
-    longest = max(16, 1 << int(lengths.max(initial=1) - 1).bit_length())
-    return Layout((1, round_up(total, 128)), np.arange(total), Spans(starts, sizes, longest))
+    starts[: len(lengths)], sizes[: len(lengths)] = first_words(places), places
+    longest = max(16, 1 << int(places.max(initial=1) - 1).bit_length())
+    before = np.repeat(np.arange(1, len(lengths) + 1) * front, lengths)
+    cells = np.arange(lengths.sum()) + before
+    return Layout((1, round_up(total, 128)), cells, Spans(starts, sizes, longest))
 
 
 def first_words(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -36,6 +36,8 @@ class Plan:
     chunk: int | None = None
     """So many sentences have a mean of their own; None: all."""
     packed: bool = False
+    front: int = 0
+    """So many places in front of each packed sentence are not for words, but for CLS."""
     rounded: bool = False
     """Sizes are rounded up, so that shapes repeat."""
     longest: int | None = None
@@ -45,7 +47,7 @@ class Plan:
 
     def layout(self, lengths: Ints) -> Layout:
         if self.packed:
-            return packed(lengths)
+            return packed(lengths, self.front)
         return padded(lengths, LENGTHS if self.rounded else 1, self.longest)
 
 
@@ -143,7 +145,8 @@ def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
         targets[name] = _extended(target[where], size, IGNORE)
         weights[name] = _extended(means, size, 0)
     for name, target in question.of_sentences.items():
-        targets[name], weights[name] = target, share
+        size = count if layout.spans is None else len(layout.spans.starts)
+        targets[name], weights[name] = _extended(target, size, IGNORE), _extended(share, size, 0)
     if plan.lowest_head is not None:
         gold = tokens["heads"]
         means = mean_weights(gold >= plan.lowest_head, chunk_of[tokens.sentences])

@@ -113,18 +113,21 @@ class Training:
         return kind(self.batch_loss, self.loss, [*self.model.parameters()])
 
     def _plan(self) -> Plan:
-        """On a GPU shapes repeat, and sentences lie end to end where the model allows."""
+        """On a GPU shapes repeat, and sentences lie end to end where kernels know of that."""
         encoder, heads = self.settings.encoder, self.training.gold_heads
         if is_pt := isinstance(encoder, EncoderSettings):
             rooted = encoder.root is not None
             packed = not rooted and heads is None and self.run.task.reads_single_words
             packed = packed and kernels_know(encoder.inference)  # they are padded otherwise
         else:
-            rooted, packed = encoder.readout == "cls", False
+            rooted = encoder.readout == "cls"
+            packed = heads is None and (rooted or self.run.task.reads_single_words)
+            packed = packed and encoder.relative is None and self.training.precision == "bf16"
         longest = None if is_pt or encoder.positions != "learned" else encoder.longest
         return Plan(
             chunk=self.training.chunk,
             packed=self.on_gpu and packed,
+            front=0 if is_pt else int(rooted),
             rounded=self.on_gpu,
             longest=longest,
             lowest_head=None if heads is None else NO_HEAD if rooted else 0,
