@@ -22,7 +22,9 @@ from probformer.errors import InputError
 from probformer.tasks import build_task
 from probformer.tasks.batch import Plan
 from probformer.tasks.labels import IGNORE
+from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import gold_head_loss
+from probformer.training import loop
 from probformer.training.commands import train_one
 from probformer.training.predict import predict
 from probformer.training.run_folder import load_run, read_metrics
@@ -136,7 +138,8 @@ def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, extra, tmp_path,
     assert_same_runs(tmp_path / "whole", folder)
 
 
-def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, capsys):
+def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(loop, "_SHORT_SAVE", 60)  # one after each epoch, on a busy machine too
     given = settings(epochs=3)
     train_one(given, tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "damaged")
@@ -148,6 +151,40 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, caps
     assert "the checkpoint is damaged; going back to the one before" in capsys.readouterr().err
     training.train()
     assert_same_runs(tmp_path / "whole", tmp_path / "damaged")
+
+
+@pytest.mark.parametrize(("took", "expected"), [(0.1, [0, 1, 2, 3]), (0.3, [0, 3])])
+def test_epochs_shorter_than_a_checkpoint_share_one(took, expected, tmp_path, monkeypatch):
+    """As if time passed only while one is made; killed in between, a run ends the same."""
+    now, saved, save = 0.0, [], loop.save_checkpoint
+
+    def slow(folder, progress, *arguments, **others):
+        nonlocal now
+        now += took
+        saved.append(progress.epoch)
+        save(folder, progress, *arguments, **others)
+
+    monkeypatch.setattr(loop, "save_checkpoint", slow)
+    monkeypatch.setattr(loop.time, "monotonic", lambda: now)
+    given = settings(epochs=3)
+    train_one(given, tmp_path / "whole")
+    assert saved == expected
+
+    class Killed(Exception):
+        pass
+
+    def die(line):
+        if line["epoch"] == 2:
+            raise Killed
+
+    training = ready(given, tmp_path / "killed")
+    training.after_epoch = die
+    with pytest.raises(Killed):
+        training.train()
+    again = ready(given, tmp_path / "killed", resume=True)
+    assert again.progress.epoch == expected[-2]
+    again.train()
+    assert_same_runs(tmp_path / "whole", tmp_path / "killed")
 
 
 def test_starting_from_another_run_is_ahead_of_scratch(tmp_path, capsys):
@@ -305,6 +342,25 @@ def test_bfloat16_by_length_and_cosine(tmp_path):
     train_one(given, tmp_path)
     losses = [line["train_loss"] for line in read_metrics(tmp_path)[:3]]
     assert losses[2] < losses[0]
+
+
+@pytest.mark.parametrize(("precision", "exact"), [("fp32", True), ("tf32", False), ("bf16", False)])
+def test_final_figures_are_exact_whatever_epochs_are_judged_in(
+    precision, exact, tmp_path, monkeypatch
+):
+    seen, count = [], Tagging.count
+
+    def look(*arguments):
+        seen.append(not torch.backends.cuda.matmul.allow_tf32)
+        return count(*arguments)
+
+    monkeypatch.setattr(Tagging, "count", look)
+    training = ready(settings("tagging", epochs=1, precision=precision), tmp_path)
+    training.train()
+    batches = len(evaluation_batches(training.splits["dev"].lengths, 4096))
+    assert seen[:batches] == [exact] * batches
+    assert len(seen) > batches
+    assert all(seen[batches:])
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):

@@ -81,7 +81,7 @@ class Training:
     progress: Progress = field(default_factory=Progress)
     stop: StopSignal = field(default_factory=StopSignal)
     after_epoch: Callable[[dict[str, Any]], None] = lambda line: None
-    """Is told the line of each epoch once it is saved; what it raises ends the run."""
+    """Is told the line of each epoch once it is written; what it raises ends the run."""
 
     def __post_init__(self) -> None:
         self.settings: RunSettings = self.run.settings
