@@ -267,8 +267,14 @@ class Attention(nn.Module):
 
 
 def _flash_knows(q: Tensor) -> bool:
+    """Whether PyTorch's kernel for rows of sentences can be used, backwards too."""
     half = q.dtype in (torch.bfloat16, torch.float16)
-    return q.is_cuda and half and q.shape[-1] % 8 == 0 and q.shape[-1] <= 256
+    if not (q.is_cuda and half and torch.backends.cuda.is_flash_attention_available()):
+        return False
+    chip = torch.cuda.get_device_capability(q.device)
+    widest = 256 if chip in ((8, 0), (9, 0)) else 192  # others have too little shared memory
+    fits = q.shape[-1] % 8 == 0 and q.shape[-1] <= widest
+    return torch.version.hip is None and chip >= (8, 0) and fits
 
 
 def _sound_kernels(q: Tensor) -> AbstractContextManager[Any]:
