@@ -85,22 +85,13 @@ class Transformer(nn.Module):
 
     def embed(self, words: Tensor, packing: Packing | None = None) -> Tensor:
         """What the first layer reads, before dropout: words, CLS in front if there is one."""
-        x, has_cls = self.words(words), self.settings.readout == "cls"
-        if packing is None:
-            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1) if has_cls else x
-            return x * self._scale + self._positions(x.shape[1])
-        place = packing.positions(x.shape[1])
-        if has_cls:
+        x = self.words(words)
+        place = None if packing is None else packing.positions(x.shape[1])
+        if self.settings.readout == "cls" and place is None:
+            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1)
+        elif self.settings.readout == "cls":
             x = torch.where((place == 0).unsqueeze(-1), self.cls, x)
-        x = x * self._scale
-        if self.settings.positions == "none":
-            return x
-        longest = packing.longest
-        if self.settings.positions == "learned":
-            longest = min(longest, self.settings.max_length)
-        table = self._positions(longest)
-        assert isinstance(table, Tensor)
-        return x + F.embedding(place.clamp(max=longest - 1), table)
+        return x * self._scale + self._positions(x.shape[1], place)
 
     @property
     def _scale(self) -> float:
@@ -142,12 +133,15 @@ class Transformer(nn.Module):
             table = f"the position table, which has places for {longest}"
             raise InputError(f"words must fit into {table}, got a sentence of {n} words")
 
-    def _positions(self, n: int) -> Tensor | float:
-        if self.settings.positions == "learned":
-            return self.positions[:n]
-        if self.settings.positions == "sinusoidal":
-            return sinusoids(n, self.settings.width, self.words.weight)
-        return 0.0
+    def _positions(self, n: int, place: Tensor | None) -> Tensor | float:
+        """Of n words of a sentence, or of n words that stand at some `place` of theirs."""
+        if self.settings.positions == "none":
+            return 0.0
+        learned = self.settings.positions == "learned"
+        table = self.positions if learned else sinusoids(n, self.settings.width, self.words.weight)
+        if place is None:
+            return table[:n]
+        return F.embedding(place.clamp(max=len(table) - 1), table)
 
 
 class _Row(NamedTuple):
