@@ -9,6 +9,8 @@ from probformer.config.reading import Settings
 from probformer.config.settings import EncoderSettings, TransformerSettings
 from probformer.errors import require, require_between, require_whole
 
+Precision = Literal["fp32", "tf32", "bf16"]
+
 
 @dataclass(frozen=True)
 class MaskedLMSettings(Settings):
@@ -221,9 +223,9 @@ class TrainingSettings(Settings):
     penalty: float = 0.0
     """Times ‖T‖_F, not squared, in each chunk."""
     schedule: PlateauSchedule | CosineSchedule = field(default_factory=PlateauSchedule)
-    precision: Literal["fp32", "tf32", "bf16"] = "fp32"
-    """Of matrix products in training; tf32 is float32 on the tensor cores of a GPU. Unless it is
-    fp32, epochs are judged in tf32 there; final figures are always those of float32."""
+    precision: Precision = "fp32"
+    """Of matrix products in training, and where epochs are judged; final figures are always those
+    of float32. tf32 is float32 on the tensor cores of a GPU."""
     by_length: bool = False
     """Batches of sentences of similar length: faster, but not the published protocol."""
     gold_heads: GoldHeads | None = None

@@ -1,13 +1,16 @@
-"""How good a model is on a split."""
+"""How good a model is on a split, and in what precision it is asked."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+from probformer.config import Precision
 from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.heads import Model
@@ -18,27 +21,33 @@ TOKENS, TOKENS_ON_GPU = 4096, 16384
 """Of a batch, padding included."""
 
 
+@contextmanager
+def products_in(precision: Precision, device: torch.device) -> Iterator[None]:
+    """Matrix products in some precision; tf32 stays until the next call."""
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+        yield
+
+
 @torch.no_grad()
 def evaluate(
     model: Model,
     task: Task,
     split: EncodedSplit,
     accelerator: Accelerator,
-    exact: bool = True,
+    precision: Precision = "fp32",
 ) -> dict[str, float]:
-    """Metrics over a whole split, in float32; processes share the batches.
-
-    What is not to be `exact` may use a GPU's tensor cores, which are several times as fast.
-    """
+    """Metrics over a whole split; processes share the batches."""
     model.eval()
-    torch.backends.cuda.matmul.allow_tf32 = not exact
     on_gpu = accelerator.device.type == "cuda"
     batches = evaluation_batches(split.lengths, TOKENS_ON_GPU if on_gpu else TOKENS)
     own: defaultdict[str, list[float | Tensor]] = defaultdict(list)
     for indices in batches[accelerator.process_index :: accelerator.num_processes]:
         batch = task.evaluation_batch(split, indices).to(accelerator.device)
-        read, _ = model(batch.words, batch.mask)
-        for name, value in task.count(model, read, batch).items():
+        with products_in(precision, accelerator.device):
+            read, _ = model(batch.words, batch.mask)
+            counts = task.count(model, read, batch)
+        for name, value in counts.items():
             own[name].append(value)
     total: defaultdict[str, float] = defaultdict(float)
     # Counts stay on the device until all batches are done.

@@ -44,7 +44,7 @@ from probformer.training.checkpoints import (
     save_checkpoint,
 )
 from probformer.training.curves import write_curves
-from probformer.training.evaluation import evaluate
+from probformer.training.evaluation import evaluate, products_in
 from probformer.training.files import read_tensors
 from probformer.training.processes import ask_first, sum_over_processes
 from probformer.training.report import Reporter
@@ -250,9 +250,7 @@ class Training:
     def batch_loss(self, batch: Batch) -> Tensor:
         """Of each chunk the task's mean loss, the penalty, and the loss of gold heads if asked."""
         task, training = self.run.task, self.training
-        torch.backends.cuda.matmul.allow_tf32 = training.precision == "tf32"
-        half = training.precision == "bf16"
-        with torch.autocast(self.accelerator.device.type, torch.bfloat16, enabled=half):
+        with products_in(training.precision, self.accelerator.device):
             heads = training.gold_heads is not None
             read, posterior = self.model(batch.words, batch.mask, heads, batch.packing)
             loss = task.loss(self.model, read, batch)
@@ -278,10 +276,8 @@ class Training:
         progress = self.progress
         rate = self.schedule.rate(progress.step - 1)
         with self.updates.averaged():
-            exact = self.training.precision == "fp32"
-            metrics = evaluate(
-                self.model, self.run.task, self.splits["dev"], self.accelerator, exact
-            )
+            given = self.splits["dev"], self.accelerator, self.training.precision
+            metrics = evaluate(self.model, self.run.task, *given)
             if not math.isfinite(metrics["loss"]):
                 found = f"the dev loss is {metrics['loss']} in epoch {progress.epoch + 1}"
                 raise InputError(f"{found}; the last checkpoint is kept")
