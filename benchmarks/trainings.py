@@ -7,8 +7,8 @@ alone, and those that were stopped go on. `probformer report` then shows what th
 
 Several runs on one GPU take turns, unless NVIDIA's MPS is started before them
 (`nvidia-cuda-mps-control -d`). With it, five trainings of a model of the paper's table together did
-1.3 to 2.5 times the steps of one alone on an H200, the more the smaller the model; large models beside
-small ones slow down the small ones, and eleven at a time did fewer steps in all than four.
+1.3 to 2.5 times the steps of one alone on an H200, the more the smaller the model; large models
+slow down small ones beside them, and eleven at a time did fewer steps in all than four.
 """
 
 from __future__ import annotations
