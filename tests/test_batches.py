@@ -283,10 +283,8 @@ def test_transformers_have_the_same_loss_of_packed_sentences(task, tmp_path):
     encoder = {**TRANSFORMER, "positions": "learned", "relative": None}
     training = ready(settings(task, encoder, chunk=4), tmp_path)
     losses = []
-    for plan in (
-        training.plan,
-        replace(training.plan, packed=True, front=task == "classification"),
-    ):
+    packed = replace(training.plan, packed=True, front=int(task == "classification"))
+    for plan in (training.plan, packed):
         training.plan = plan
         batch = training._batch_of(np.arange(10))  # of 16 that have places
         assert (batch.packing is not None) == plan.packed

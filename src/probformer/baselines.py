@@ -101,17 +101,16 @@ class Transformer(nn.Module):
         self, x: Tensor, mask: Tensor, weights: Tensor | None, packing: Packing | None
     ) -> Posterior:
         """CLS is to a transformer what ROOT is to a probabilistic one."""
-        has_cls, row = self.settings.readout == "cls", x
-        x = x * mask.unsqueeze(-1)
-        if not has_cls:
-            return Posterior(z_scores=x, head_marginals=weights)
+        words = x * mask.unsqueeze(-1)
+        if self.settings.readout == "scores":
+            return Posterior(z_scores=words, head_marginals=weights)
         if packing is not None:
-            first = packing.starts.clamp(max=row.shape[1] - 1)  # a missing sentence starts anywhere
-            return Posterior(z_scores=x, root_scores=row[0].index_select(0, first))
+            first = packing.starts.clamp(max=x.shape[1] - 1)  # a missing sentence starts anywhere
+            return Posterior(z_scores=words, root_scores=x[0].index_select(0, first))
         return Posterior(
-            z_scores=x[:, 1:],
+            z_scores=words[:, 1:],
             head_marginals=None if weights is None else weights[:, :, 1:, 1:],
-            root_scores=x[:, 0],
+            root_scores=words[:, 0],
             root_head_marginals=None if weights is None else weights[:, :, 1:, 0],
         )
 
