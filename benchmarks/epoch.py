@@ -123,7 +123,7 @@ def stages(run: Training) -> list[float]:
         moments = [time.perf_counter()]
         batch = run._batch_of(indices)
         moments.append(time.perf_counter())
-        run.gradients.add(batch)
+        run.gradients.add(batch, first=True)
         synchronise(device)
         moments.append(time.perf_counter())
         run.updates.apply(training.learning_rate)

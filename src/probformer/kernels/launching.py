@@ -50,7 +50,6 @@ def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:
     a, b = vectors.dependents, vectors.heads
     rotary = problem.angles is not None
     r = a.shape[-1]
-    exact = not torch.backends.cuda.matmul.allow_tf32
     return {
         "GAMMA": -1 if problem.gamma is None else problem.gamma,
         "K": problem.buckets,
@@ -61,6 +60,10 @@ def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:
         "ROTARY": rotary,
         "HAS_REST": vectors.rest is not None,
         "DROPOUT": problem.rate > 0,
-        # Three products on tensor cores are as exact as one without, and far faster.
-        "PRECISION": "tf32x3" if exact else "tf32",
+        "PRECISION": precision_of_products(),
     }
+
+
+def precision_of_products() -> str:
+    """Of float32: three on tensor cores are as exact as one without, and far faster."""
+    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"

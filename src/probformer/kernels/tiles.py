@@ -115,3 +115,21 @@ def dropout_factor(key, dependent, head, rate):
     x = x * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     return tl.where(x >= tl.cast(rate * 4294967296.0, tl.uint32), 1.0 / (1.0 - rate), 0.0)
+
+
+@triton.jit
+def dropout_factors(SEED, row, column, rate, DROPOUT: tl.constexpr):
+    """Those of a program's own matrix, or 1 without dropout."""
+    if DROPOUT:
+        key = dropout_key(SEED, tl.program_id(0))
+        return dropout_factor(key, row[:, None], column[None, :], rate)
+    else:
+        return 1.0
+
+
+@triton.jit
+def whole_rows(rows, d, ROWS: tl.constexpr, D: tl.constexpr):
+    """Of a program that has some rows of a matrix (rows, d): they, columns, places, which exist."""
+    row, column = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
+    place = row.to(tl.int64)[:, None] * d + column[None, :]
+    return row, column, place, (row < rows)[:, None] & (column < d)[None, :]

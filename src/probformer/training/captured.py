@@ -25,22 +25,36 @@ _MOST_GRAPHS = 64
 
 @dataclass
 class Gradients:
-    """Adds the gradient of a batch's loss to the parameters' own, and the loss to a total."""
+    """Puts the gradient of a batch's loss into the parameters' own, and the loss into a total."""
 
     loss_of: Callable[[Batch], Tensor]
     total: Tensor
     parameters: Sequence[nn.Parameter]
 
-    def add(self, batch: Batch) -> None:
-        self._add(batch.to(self.total.device))
+    def add(self, batch: Batch, first: bool) -> None:
+        """The `first` batch of an update takes the place of what was there."""
+        self._add(batch.to(self.total.device), first)
 
-    def _add(self, batch: Batch) -> None:
+    def clear(self) -> None:
+        """For an update without a batch."""
+        self.total.zero_()
+        for parameter in self.parameters:
+            assert parameter.grad is not None
+            parameter.grad.zero_()
+
+    def _add(self, batch: Batch, first: bool) -> None:
         """In one kernel for all parameters, where `backward` would launch one for each."""
         loss, found = self._of(batch)
-        used = [(p.grad, g) for p, g in zip(self.parameters, found, strict=True) if g is not None]
-        sums, gradients = zip(*used, strict=True)
-        torch._foreach_add_(sums, gradients)  # type: ignore[attr-defined]
-        self.total += loss
+        pairs = [(p.grad, g) for p, g in zip(self.parameters, found, strict=True)]
+        sums, gradients = zip(*(pair for pair in pairs if pair[1] is not None), strict=True)
+        if first:
+            torch._foreach_copy_(sums, gradients)  # type: ignore[attr-defined]
+            self.total.copy_(loss)
+            for old in (old for old, new in pairs if new is None and old is not None):
+                old.zero_()
+        else:
+            torch._foreach_add_(sums, gradients)  # type: ignore[attr-defined]
+            self.total.add_(loss)
 
     def _of(self, batch: Batch) -> tuple[Tensor, Sequence[Tensor | None]]:
         loss = self.loss_of(batch)
@@ -56,19 +70,19 @@ class CapturedGradients(Gradients):
     graphs: dict[tuple[Any, ...], _Graph] = field(default_factory=dict)
     memory: Any = None
 
-    def add(self, batch: Batch) -> None:
-        shape = batch.shape()
-        self.seen[shape] += 1
-        if shape not in self.graphs:
-            if self.seen[shape] < _REPEATS or len(self.graphs) == _MOST_GRAPHS:
-                super().add(batch)
+    def add(self, batch: Batch, first: bool) -> None:
+        kind = first, *batch.shape()
+        self.seen[kind] += 1
+        if kind not in self.graphs:
+            if self.seen[kind] < _REPEATS or len(self.graphs) == _MOST_GRAPHS:
+                super().add(batch, first)
                 return
-            self.graphs[shape] = self._capture(batch)
-        graph = self.graphs[shape]
+            self.graphs[kind] = self._capture(batch, first)
+        graph = self.graphs[kind]
         graph.input.copy_(batch.bytes().pin_memory(), non_blocking=True)
         graph.graph.replay()
 
-    def _capture(self, example: Batch) -> _Graph:
+    def _capture(self, example: Batch, first: bool) -> _Graph:
         piece = example.bytes().to(self.total.device)
         batch = example.reading(piece)
         stream = torch.cuda.Stream()
@@ -79,7 +93,7 @@ class CapturedGradients(Gradients):
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.memory):
-            self._add(batch)
+            self._add(batch, first)
         self.memory = self.memory or graph.pool()
         return _Graph(graph, piece)
 

@@ -87,7 +87,7 @@ class Training:
         self.settings: RunSettings = self.run.settings
         self.training = self.settings.training
         self.model = self.run.model.to(self.accelerator.device)
-        for parameter in self.model.parameters():  # a process may have no chunk of a batch
+        for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)
         self.on_gpu = self.accelerator.device.type == "cuda"
         self.loss = torch.zeros((), device=self.accelerator.device)
@@ -188,13 +188,16 @@ class Training:
         size = self.training.chunk or self.training.batch
         chunks = [indices[start : start + size] for start in range(0, len(indices), size)]
         numbers = range(self.accelerator.process_index, len(chunks), self.accelerator.num_processes)
-        for together in self._passes(chunks, numbers):
+        passes = self._passes(chunks, numbers)
+        if not passes:
+            self.gradients.clear()
+        for together in passes:
             place = self.progress.step, together[0]
             # Of its own device alone: a seed for all devices takes long to set.
             set_seed = torch.cuda.manual_seed if self.on_gpu else torch.manual_seed
             set_seed(derive_seed(self.settings.seed, Purpose.DROPOUT, *place))
             batch = self._batch_of(np.concatenate([chunks[number] for number in together]))
-            self.gradients.add(batch)
+            self.gradients.add(batch, first=together is passes[0])
         self._add_up()
         self.updates.apply(self.schedule.rate(self.progress.step))
         at = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"

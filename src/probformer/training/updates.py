@@ -18,7 +18,7 @@ from probformer.config import TrainingSettings
 class Updates:
     """Looks at each update before it is made; what a CPU does.
 
-    Parameters' gradients and their loss have been added up before, and are zero after an update.
+    Parameters' gradients and their loss have been added up before.
     """
 
     unread = 1
@@ -41,7 +41,6 @@ class Updates:
         if all(map(math.isfinite, self._found[-1])):
             self.optimizer.param_groups[0]["lr"] = rate
             self._step()
-        self._clear()
 
     @torch.no_grad()
     def _step(self) -> None:
@@ -75,10 +74,6 @@ class Updates:
         for parameter, value in zip(self.parameters, values, strict=True):
             parameter.copy_(value)
 
-    def _clear(self) -> None:
-        self.optimizer.zero_grad(set_to_none=False)
-        self.loss.zero_()
-
     def read(self) -> list[tuple[float, float]]:
         """The loss and the gradient's norm of each update since the last call."""
         found, self._found = self._found, []
@@ -99,7 +94,10 @@ class DeviceUpdates(Updates):
         super().__init__(parameters, loss, settings)
         device = loss.device
         self.refused = torch.zeros((), device=device)
-        self.optimizer.found_inf = self.refused  # type: ignore[attr-defined]  fused Adam's own
+        self.excess = torch.ones((), device=device)
+        """How many times larger than allowed the gradient is; Adam divides by it."""
+        self.optimizer.grad_scale = self.excess  # type: ignore[attr-defined]  fused Adam's own
+        self.optimizer.found_inf = self.refused  # type: ignore[attr-defined]
         self.results = torch.zeros(self.unread, 2, device=device)
         self.slot = torch.zeros(1, dtype=torch.long, device=device)
         self.made = 0
@@ -124,13 +122,14 @@ class DeviceUpdates(Updates):
         self.made += 1
 
     def _apply(self) -> None:
-        norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        self.excess.copy_((norm / self.clip).clamp(min=1))
         found = torch.stack([self.loss, norm])
         self.results.index_copy_(0, self.slot, found.unsqueeze(0))
         self.slot += 1
         self.refused.copy_(torch.maximum(self.refused, (~found.isfinite()).any().float()))
         self._step()
-        self._clear()
 
     def read(self) -> list[tuple[float, float]]:
         found = [(loss, norm) for loss, norm in self.results[: self.made].tolist()]
