@@ -156,6 +156,16 @@ def test_a_gpu_takes_chunks_together_as_far_as_they_fit(tmp_path, monkeypatch):
     assert training._passes(chunks, range(4)) == [[0], [1], [2], [3]]
 
 
+def test_a_process_without_a_chunk_adds_nothing(tmp_path, monkeypatch):
+    training = ready(settings(size=100), tmp_path)
+    training._update(np.arange(16))
+    assert any(p.grad.any() for p in training.model.parameters())
+    monkeypatch.setattr(training, "_passes", lambda chunks, numbers: [])
+    training._update(np.arange(16))
+    assert training.loss == 0
+    assert not any(p.grad.any() for p in training.model.parameters())
+
+
 # Updates that nobody waits for
 
 

@@ -42,7 +42,7 @@ def can_fuse(
         kernels_run_on(unary.device)
         and not torch.compiler.is_compiling()
         and unary.dtype != torch.float64
-        and _dtype(unary) in (torch.float32, HALF)
+        and dtype_of_products(unary) in (torch.float32, HALF)
         and potentials.words.has_matrices
         and kernels_know(inference)
         and evidence.heads is None
@@ -72,10 +72,10 @@ def kernels_run_on(device: torch.device) -> bool:
     return nvidia and find_spec("triton") is not None
 
 
-def _dtype(unary: Tensor) -> torch.dtype:
-    """What the large products are done in."""
-    kind = unary.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else unary.dtype
+def dtype_of_products(x: Tensor) -> torch.dtype:
+    """Of the large ones, with x."""
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
 class _Heads(NamedTuple):
@@ -115,7 +115,7 @@ class FusedIterations:
         if packing is not None:
             places = packing.starts, packing.lengths, packing.longest
             self.layout = Layout.packed(*places, mask.contiguous().flatten())
-        self.dtype = _dtype(unary)
+        self.dtype = dtype_of_products(unary)
         matrices = potentials.words.matrices(self.layout.longest)
         self.scale, self.angles = matrices.scale, matrices.angles
         self.dependents = matrices.dependents.to(self.dtype)  # once, for all iterations

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from probformer.fused import kernels_run_on
+from probformer.fused import dtype_of_products, kernels_run_on
 from probformer.packing import Packing
 
 
@@ -35,13 +35,9 @@ def can_fuse_layers(x: Tensor, packing: Packing, head_width: int) -> bool:
     """Whether kernels may stand in."""
     if not kernels_run_on(x.device) or torch.compiler.is_compiling() or x.dtype != torch.float32:
         return False
-    return _is_short(packing, _dtype(x)) or _flash_knows(x.device, _dtype(x), head_width)
-
-
-def _dtype(x: Tensor) -> torch.dtype:
-    """What products are done in."""
-    kind = x.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+    return _is_short(packing, dtype_of_products(x)) or _flash_knows(
+        x.device, dtype_of_products(x), head_width
+    )
 
 
 def _is_short(packing: Packing, dtype: torch.dtype) -> bool:
@@ -66,14 +62,14 @@ def apply_layers(
     from probformer.kernels.residual import add_and_normalise
 
     groups = [group for layer in layers for group in _products(layer)]
-    rounded = iter(rounded_together(groups, _dtype(x)))
+    rounded = iter(rounded_together(groups, dtype_of_products(x)))
     products = [[next(rounded) for _ in _products(layer)] for layer in layers]
     steps = [pair for pair in zip(layers, products, strict=True) for _ in range(times)]
     seeds: Any = [(None, None, None)] * len(steps)
     if rate:
         seeds = torch.randint(2**62, (len(steps), 3, 1), device=x.device)
     x = x[0]
-    read = x.to(_dtype(x))
+    read = x.to(dtype_of_products(x))
     for (layer, matrices), (for_heads, for_context, for_words) in zip(steps, seeds, strict=True):
         projections, inner, inner_bias, outer, *output = matrices
         projected = F.linear(read, projections).view(len(read), len(layer.projections), heads, -1)
