@@ -55,7 +55,7 @@ site: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 results: install
-	{ for part in published better tried claims; do \
+	{ for part in published starts better tried claims; do \
 	    cat results/$$part.md; $(BIN)/probformer report results/$$part-*.jsonl --markdown; done; \
 	  cat results/structure.md; } > docs/results.part
 	mv docs/results.part docs/results.md

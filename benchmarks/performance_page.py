@@ -148,7 +148,8 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 def epoch_lines(found: dict[str, Any]) -> list[str]:
     """A table of epochs, and one of their stages if those were measured."""
     sentences, rows = found["sentences"], found["rows"]
-    reference = next(row["epoch"] for row in rows if row["model"] == REFERENCE)
+    seconds = {row["model"]: row["epoch"] for row in rows}
+    reference = seconds.get(REFERENCE) or seconds[PADDED]
     lines = [
         f"An epoch of {sentences:,} sentences in {found['precision']}, on {found['machine']}.",
         "",
