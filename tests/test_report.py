@@ -148,7 +148,7 @@ def test_figures_kept_before_a_setting_came_are_of_the_same_row(runs, tmp_path):
 def test_the_page_shows_the_figures_that_are_kept(capsys):
     root = Path(__file__).parents[1]
     page = ""
-    for part in ("published", "better", "tried", "claims"):
+    for part in ("published", "starts", "better", "tried", "claims"):
         print_report(sorted((root / "results").glob(f"{part}-*.jsonl")), True, None, None)
         page += (root / f"results/{part}.md").read_text(encoding="utf-8") + capsys.readouterr().out
     page += (root / "results/structure.md").read_text(encoding="utf-8")
