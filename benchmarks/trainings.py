@@ -3,7 +3,8 @@
     python benchmarks/trainings.py benchmarks/claims.toml --data corpora --parallel 4
 
 A run for each config, change and seed of the list; those that have come to their end are left
-alone, and those that were stopped go on. `probformer report` then shows what they came to.
+alone, and those that were stopped go on. What they came to is written to OUT/figures.jsonl, a line
+when a run ends; `probformer report` shows it.
 
 Several runs on one GPU take turns, unless NVIDIA's MPS is started before them
 (`nvidia-cuda-mps-control -d`). With it, five trainings of a model of the paper's table together did
@@ -24,6 +25,7 @@ from pathlib import Path
 from probformer.config.lookup import read_settings
 from probformer.config.reading import Settings, from_dict, from_toml
 from probformer.errors import InputError, require
+from probformer.training.results import Result
 from probformer.training.run_folder import read_final
 from probformer.training.seeds import parse_seeds
 
@@ -86,7 +88,10 @@ def main() -> None:
     except InputError as error:
         parser.error(str(error))
     left = [one for one in chosen if read_final(given.out / one.folder) is None]
-    print(f"{len(chosen)} runs, {len(chosen) - len(left)} of them done", flush=True)
+    done = [given.out / one.folder for one in chosen if one not in left]
+    print(f"{len(chosen)} runs, {len(done)} of them done", flush=True)
+    figures = given.out / "figures.jsonl"
+    keep(done, figures, "w")
     end = time.monotonic() + 60 * (given.minutes or float("inf"))
     running: dict[Training, subprocess.Popen[bytes]] = {}
     failed = 0
@@ -103,6 +108,8 @@ def main() -> None:
             why = f"ended with status {ended}: {given.out / one.folder / 'output.txt'} says why"
             print(one.folder, "done" if ended == 0 else why, flush=True)
             failed += ended != 0
+            if ended == 0:
+                keep([given.out / one.folder], figures, "a")
         time.sleep(0.5)
     for process in running.values():  # each of them leaves a checkpoint
         process.terminate()
@@ -112,6 +119,13 @@ def main() -> None:
         print(f"stopped with {len(running) + len(left)} runs to go")
     if failed:
         sys.exit(1)
+
+
+def keep(runs: list[Path], file: Path, mode: str) -> None:
+    """So that figures are not lost where runs are."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open(mode, encoding="utf-8") as lines:
+        lines.writelines(f"{Result.of_run(run).to_json()}\n" for run in runs)
 
 
 def trainings(path: Path) -> Iterator[Training]:

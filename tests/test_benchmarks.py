@@ -15,6 +15,7 @@ import performance
 import trainings
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.config.lookup import read_settings
+from probformer.training.results import collect
 from runs import saved
 
 
@@ -129,8 +130,12 @@ def test_a_list_is_trained_and_not_twice(tmp_path, monkeypatch, capsys):
     assert said[0] == "2 runs, 0 of them done"
     assert sorted(said[1:]) == [f"{name}/seed-{seed} done" for seed in (0, 1)]
     assert "test: accuracy" in (tmp_path / name / "seed-1/output.txt").read_text()
+    (row,) = collect([tmp_path / "figures.jsonl"])
+    assert [run.seed for run in row.runs] == [0, 1]
+    assert row.figure() == collect([tmp_path / name])[0].figure()
     trainings.main()
     assert capsys.readouterr().out == "2 runs, 2 of them done\n"
+    assert len((tmp_path / "figures.jsonl").read_text().splitlines()) == 2
 
 
 WHOLE = 'config = "tagging-builtin-pt"\nseeds = "0..0"\n'
