@@ -3,8 +3,8 @@
     python benchmarks/trainings.py benchmarks/claims.toml --data corpora --parallel 4
 
 A run for each config, change and seed of the list; those that have come to their end are left
-alone, and those that were stopped go on. What they came to is written to OUT/figures.jsonl, a line
-when a run ends; `probformer report` shows it.
+alone, and those that were stopped go on. When a run ends, what it came to is added to
+OUT/figures.jsonl; `probformer report` shows it.
 
 Several runs on one GPU take turns, unless NVIDIA's MPS is started before them
 (`nvidia-cuda-mps-control -d`). With it, five trainings of a model of the paper's table together did
@@ -88,10 +88,7 @@ def main() -> None:
     except InputError as error:
         parser.error(str(error))
     left = [one for one in chosen if read_final(given.out / one.folder) is None]
-    done = [given.out / one.folder for one in chosen if one not in left]
-    print(f"{len(chosen)} runs, {len(done)} of them done", flush=True)
-    figures = given.out / "figures.jsonl"
-    keep(done, figures, "w")
+    print(f"{len(chosen)} runs, {len(chosen) - len(left)} of them done", flush=True)
     end = time.monotonic() + 60 * (given.minutes or float("inf"))
     running: dict[Training, subprocess.Popen[bytes]] = {}
     failed = 0
@@ -109,7 +106,7 @@ def main() -> None:
             print(one.folder, "done" if ended == 0 else why, flush=True)
             failed += ended != 0
             if ended == 0:
-                keep([given.out / one.folder], figures, "a")
+                keep(given.out / one.folder, given.out / "figures.jsonl")
         time.sleep(0.5)
     for process in running.values():  # each of them leaves a checkpoint
         process.terminate()
@@ -121,11 +118,10 @@ def main() -> None:
         sys.exit(1)
 
 
-def keep(runs: list[Path], file: Path, mode: str) -> None:
-    """So that figures are not lost where runs are."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open(mode, encoding="utf-8") as lines:
-        lines.writelines(f"{Result.of_run(run).to_json()}\n" for run in runs)
+def keep(run: Path, figures: Path) -> None:
+    """What a run came to, as `report --save` does: a line remains where run folders do not."""
+    with figures.open("a", encoding="utf-8") as file:
+        file.write(f"{Result.of_run(run).to_json()}\n")
 
 
 def trainings(path: Path) -> Iterator[Training]:

@@ -13,6 +13,7 @@ import epoch
 import explore
 import performance
 import trainings
+import updates
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.config.lookup import read_settings
 from probformer.training.results import collect
@@ -133,9 +134,23 @@ def test_a_list_is_trained_and_not_twice(tmp_path, monkeypatch, capsys):
     (row,) = collect([tmp_path / "figures.jsonl"])
     assert [run.seed for run in row.runs] == [0, 1]
     assert row.figure() == collect([tmp_path / name])[0].figure()
+    kept = (tmp_path / "figures.jsonl").read_text()
     trainings.main()
     assert capsys.readouterr().out == "2 runs, 2 of them done\n"
-    assert len((tmp_path / "figures.jsonl").read_text().splitlines()) == 2
+    assert (tmp_path / "figures.jsonl").read_text() == kept
+
+
+def test_updates_of_a_config_are_timed(monkeypatch, capsys):
+    line = ["updates.py", "tagging-builtin-pt", "--data", ".", "--device", "cpu"]
+    monkeypatch.setattr(sys, "argv", [*line, "--warm-up", "1", "--updates", "2"])
+    updates.main()
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("tagging-builtin-pt, bf16, ")
+    assert float(second.removesuffix(" ms an update")) > 0
+    monkeypatch.setattr(sys, "argv", ["updates.py", "nosuch", "--data", "."])
+    with pytest.raises(SystemExit, match="2"):
+        updates.main()
+    assert "nosuch: is no file and no config" in capsys.readouterr().err
 
 
 WHOLE = 'config = "tagging-builtin-pt"\nseeds = "0..0"\n'

@@ -205,8 +205,8 @@ class TransformerSettings(Settings):
     words: Literal["scaled", "xavier", "normal"] = "scaled"
     """How words come in: of unit variance, as in the original Transformer, which scales what it
     learns by √d; or as they are learned, from Xavier's or from unit variance, as published. From
-    Xavier's they start all but invisible beside positions; those that training never sees stay so,
-    and are judged by their neighbours."""
+    Xavier's they start all but invisible beside positions; those that training never sees stay
+    so."""
     matrices: Literal["xavier", "published"] = "xavier"
     """How matrices start: by Xavier's rule; or as published, those of attention several times
     smaller, so that at first a word hears little of the others, and relative positions larger."""
