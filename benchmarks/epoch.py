@@ -45,6 +45,8 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="what a step's time goes into")
     parser.add_argument("--docs", type=Path, help="write the figures into this folder's page")
     arguments = parser.parse_args()
+    if arguments.text is not None and not arguments.text.is_file():
+        parser.error(f"{arguments.text}: there is no such file")
 
     accelerator = Accelerator(cpu=arguments.device == "cpu")
     with tempfile.TemporaryDirectory() as folder:
