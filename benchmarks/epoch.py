@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from performance_page import PADDED, PROFILED, REFERENCE, epoch_lines, write_page
+from performance_page import PROFILED, REFERENCE, epoch_lines, write_page
 from probformer.config import (
     EncoderSettings,
     FileData,
@@ -34,6 +34,9 @@ from probformer.training.loop import Training
 from probformer.training.report import Reporter
 from probformer.training.start import prepare
 from step import machine, synchronise
+
+PADDED = "Transformer, padded"
+"""Sentences side by side, by PyTorch's own kernels."""
 
 
 def main() -> None:
