@@ -158,8 +158,8 @@ def _posterior(
         return posterior
     h, *split = (belief.marginals for belief in heads)
     on_words, *others = h.split(potentials.columns(h.shape[2]), dim=-1)
-    root_heads = others.pop(0).squeeze(-1) if root else None
-    on_globals = [*others, *split]
+    root_heads = others[0].squeeze(-1) if root else None
+    on_globals = [*others[len(root) :], *split]
     return replace(
         posterior,
         head_marginals=on_words,
