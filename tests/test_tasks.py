@@ -420,6 +420,7 @@ def test_a_pointer_sees_how_far_away_a_word_is(reach):
 def test_words_guessed_by_their_own_scores(mask):
     encoder = Encoder(7, EncoderSettings(labels=4, channels=1, potential=UVSettings(rank=2)))
     head, x = word_head(encoder, mask, tied=True), torch.randn(2, 5, 4)
+    nn.init.normal_(head.bias)
     others = [word for word in range(7) if word != mask]
     expected = x @ encoder.word_scores.weight[others].mT + head.bias
     torch.testing.assert_close(head(x), expected)

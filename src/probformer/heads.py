@@ -62,10 +62,12 @@ class TiedProjection(nn.Module):
         self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings - 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        words = self._embedding[0].weight
-        before, after = words[: self.mask], words[self.mask + 1 :]
-        weight = torch.cat([before, after]) if len(after) else before
-        return project(x, weight, self.bias, 8 if x.is_cuda else 1)
+        """By the whole matrix: to leave out a row would be to copy all the others."""
+        none = self.bias.new_zeros(1)
+        bias = torch.cat([self.bias[: self.mask], none, self.bias[self.mask :]])
+        scores = project(x, self._embedding[0].weight, bias, 8 if x.is_cuda else 1)
+        before, after = scores[..., : self.mask], scores[..., self.mask + 1 :]
+        return torch.cat([before, after], -1) if after.shape[-1] else before
 
 
 def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
