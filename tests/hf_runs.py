@@ -23,6 +23,12 @@ def train(folder, task, kind):
     return folder
 
 
+def name_of_checkpointing(transformers):
+    """Another since transformers 5.23."""
+    renamed = hasattr(transformers.PreTrainedModel, "activation_checkpointing_enable")
+    return "activation_checkpointing" if renamed else "gradient_checkpointing"
+
+
 def encoded(tokenizer, lines=LINES, **options):
     return tokenizer(list(lines), padding=True, return_tensors="pt", **options)
 

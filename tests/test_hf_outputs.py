@@ -5,12 +5,14 @@ import copy
 import pytest
 import torch
 
-from hf_runs import LINES, encoded
+from hf_runs import LINES, encoded, name_of_checkpointing
 from probformer.errors import InputError
 from runs import PT, TRANSFORMER
 
 transformers = pytest.importorskip("transformers", reason="needs the package transformers")
 import probformer.hf as hf  # noqa: E402
+
+CHECKPOINTING = name_of_checkpointing(transformers)
 
 ROOTED = {**PT, "root": {"labels": 6}}
 ENCODERS = {
@@ -177,8 +179,8 @@ def test_gradient_checkpointing_changes_no_value_and_no_gradient(name):
     for checkpointing in (False, True):
         copied = copy.deepcopy(model).train()
         if checkpointing:
-            copied.gradient_checkpointing_enable()
-            assert copied.is_gradient_checkpointing
+            getattr(copied, f"{CHECKPOINTING}_enable")()
+            assert getattr(copied, f"is_{CHECKPOINTING}")
         seen = []
         copied.encoder.register_forward_pre_hook(lambda *_, seen=seen: seen.append(1))
         torch.manual_seed(1)
@@ -188,8 +190,8 @@ def test_gradient_checkpointing_changes_no_value_and_no_gradient(name):
         found.append([logits, *(parameter.grad for parameter in copied.parameters())])
     for plain, saving in zip(*found, strict=True):
         assert torch.equal(plain, saving)
-    copied.gradient_checkpointing_disable()
-    assert not copied.is_gradient_checkpointing
+    getattr(copied, f"{CHECKPOINTING}_disable")()
+    assert not getattr(copied, f"is_{CHECKPOINTING}")
 
 
 @pytest.mark.parametrize("encoder", [PT, TRANSFORMER], ids=["pt", "transformer"])

@@ -6,6 +6,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from hf_runs import name_of_checkpointing
 from probformer.cli import app
 from probformer.config import BuiltinData
 from probformer.data.corpus import load_corpus
@@ -16,6 +17,8 @@ from runs import PT, TRANSFORMER
 
 transformers = pytest.importorskip("transformers", reason="needs the package transformers")
 import probformer.hf as hf  # noqa: E402
+
+CHECKPOINTING = name_of_checkpointing(transformers)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ def test_tags_from_scratch(sentences, tokenizer, tmp_path, encoder):
     model = transformers.AutoModelForTokenClassification.from_config(config)
     rows = list(tagged(sentences, tokenizer, names))
     collator = transformers.DataCollatorForTokenClassification(tokenizer)
-    out = fit(model, rows, tokenizer, collator, tmp_path / "out", gradient_checkpointing=True)
+    out = fit(model, rows, tokenizer, collator, tmp_path / "out", **{CHECKPOINTING: True})
 
     run = load_run(out)
     assert run.task.tags.names == names  # not in the order in which training would have them
