@@ -5,6 +5,7 @@ import torch
 
 from models import D, H, build, random_batch
 from probformer import Evidence, Inference, mean_field
+from probformer.energy import energy
 from probformer.errors import InputError
 from probformer.evidence import FREE, ROOT
 from probformer.potentials import (
@@ -194,3 +195,10 @@ def test_potentials(build_it, message):
     with pytest.raises(InputError) as error:
         build_it()
     assert message in str(error.value)
+
+
+def test_a_posterior_without_heads_has_no_energy():
+    potentials = build()
+    posterior = mean_field(UNARY, MASK, potentials, attention=False)
+    with pytest.raises(InputError, match="posterior must be of these potentials"):
+        energy(UNARY, MASK, potentials, posterior)

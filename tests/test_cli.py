@@ -121,6 +121,7 @@ def test_seeds(folder, parallel):
         (["train", "tiny.toml", "--set", "epochs"], "--set must be like training.epochs=3"),
         (["train", "tiny.toml", "--set", "task.column=pos"], "task.column must be a column of the"),
         (["train", "tiny.toml", "--set", "data.train=no.tsv"], "no.tsv"),
+        (["train", "tiny.toml", "--set", "data.train=caf\udce9"], "data.train must be a text, got"),
         (["train", "tiny.toml", "--seeds", "x"], "seeds must be like 0..4 or 0,3,7, got 'x'"),
         (["evaluate", "nowhere"], "nowhere: is no run folder: config.json is missing"),
         (["evaluate", "run", "--split", "gen"], "split must be one of train, dev, test, got 'gen'"),

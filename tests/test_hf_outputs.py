@@ -166,6 +166,8 @@ def test_what_a_model_does_not_take_is_refused():
         model(ids, mask, position_ids=ids)
     with pytest.raises(InputError, match=r"words must be in 0 … 29, got 30"):
         model(torch.tensor([[1, 30]]))
+    with pytest.raises(InputError, match=r"input_ids must have shape \(batch, words\), got \(2,\)"):
+        model(torch.tensor([1, 2]))
     with pytest.raises(
         InputError, match=r"attention_mask must have input_ids' shape \(3, 5\), got"
     ):

@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from probformer.config import RunSettings, from_dict
 from probformer.data.builtin import builtin_corpus
 from probformer.errors import InputError
 from probformer.training import files, run_folder
 from probformer.training.commands import train_one
+from probformer.training.loop import Training
 from probformer.training.run_folder import load_run, read_metrics
 from runs import PT, assert_same_runs, ready, settings
 
@@ -67,7 +69,7 @@ def test_a_crash_at_any_write_loses_nothing(whole, tmp_path, monkeypatch):
     assert crashes > 20
 
 
-@pytest.mark.parametrize("text", ["", '{"epoch": 1, "ste'], ids=["before", "within"])
+@pytest.mark.parametrize("text", ["", '{"epoch": 1, "ste', "\udcff"])
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_crash_while_metrics_are_written_loses_nothing(
     whole, tmp_path, monkeypatch, text, number
@@ -76,7 +78,7 @@ def test_a_crash_while_metrics_are_written_loses_nothing(
 
     def crash(folder, line):
         if len(calls) == number:
-            with (folder / "metrics.jsonl").open("a") as file:
+            with (folder / "metrics.jsonl").open("a", errors="surrogateescape") as file:
                 file.write(text)
             raise Crash
         calls.append(None)
@@ -127,6 +129,49 @@ def test_other_data_is_refused_and_nothing_changes(whole, tmp_path, monkeypatch,
     with pytest.raises(InputError, match="the data is not that of the run"):
         ready(settings(), folder, resume=True)
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+
+
+@pytest.mark.parametrize("changed", ["train", "dev", "test"])
+def test_other_sentences_of_the_same_words_are_refused(whole, tmp_path, monkeypatch, changed):
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+
+    def other(size, _):
+        splits = builtin_corpus(size, 0)
+        return {**splits, changed: [*splits[changed]][::-1]}
+
+    monkeypatch.setattr("probformer.data.corpus.builtin_corpus", other)
+    with pytest.raises(InputError, match=f"not that of the run: the sentences of {changed} differ"):
+        ready(settings(), folder, resume=True)
+
+
+def test_a_run_that_does_not_know_its_data_goes_on(whole, tmp_path):
+    """As those do that were begun before it was noted."""
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    environment = json.loads((folder / "environment.json").read_text())
+    del environment["data"]
+    (folder / "environment.json").write_text(json.dumps(environment))
+    run_until_it_ends(folder)
+    assert_same_runs(whole, folder)
+
+
+def test_without_a_checkpoint_a_run_starts_from_the_same_encoder_again(whole, tmp_path):
+    train_one(settings("tagging"), tmp_path / "tuned", init=whole)
+    ready(settings("tagging"), tmp_path / "stopped", init=whole)  # described, not yet saved
+    ready(settings("tagging"), tmp_path / "stopped", resume=True).train()
+    assert_same_runs(tmp_path / "tuned", tmp_path / "stopped")
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_model_without_its_run_is_never_overwritten(whole, tmp_path, resume):
+    """As `save_pretrained` writes them."""
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        shutil.copy(whole / name, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="holds a model already, but no run to go on with"):
+        ready(settings(), tmp_path, resume=resume)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_going_back_forgets_the_best_weights_of_later_epochs(whole, tmp_path):
@@ -257,6 +302,38 @@ def test_a_signal_stops_between_batches_with_a_checkpoint(tmp_path, number):
     assert len(lines) == progress["epoch"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
+def test_a_signal_after_the_last_batch_stops_what_comes_next(tmp_path, monkeypatch, number):
+    """The run itself comes to its end; other seeds do not begin."""
+    finish = Training._finish
+
+    def interrupted(self):
+        signal.raise_signal(number)
+        return finish(self)
+
+    monkeypatch.setattr(Training, "_finish", interrupted)
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit):
+            train_one(settings(epochs=1), tmp_path)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "final" in read_metrics(tmp_path)[-1]
+
+
+def test_what_cannot_begin_in_a_linked_folder_says_why(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    data = {
+        "kind": "files",
+        "format": "text",
+        **dict.fromkeys(("train", "dev", "test"), "train.txt"),
+    }
+    missing = from_dict(RunSettings, {"task": {"kind": "mlm"}, "data": data, "encoder": PT})
+    with pytest.raises(InputError, match=r"train\.txt: there is no such file"):
+        train_one(missing, tmp_path / "link")
+
+
 @contextmanager
 def full_disk(largest: int) -> Iterator[None]:
     """Files of more than so many bytes cannot be written."""
@@ -311,7 +388,7 @@ def test_a_series_of_seeds_goes_on_and_names_the_one_that_fails(tmp_path):
         done = subprocess.run([*line, *options], capture_output=True, text=True)
         assert done.returncode == 2
         assert "seed 1 failed: " in done.stderr
-        assert "holds a run already" in done.stderr
+        assert "holds a model already" in done.stderr
         assert "seed 2: test perplexity" in done.stdout
         assert "(2 seeds)" in done.stdout
         assert "Traceback" not in done.stderr

@@ -1,5 +1,7 @@
 """Sentences laid end to end give what they give when padded: values and gradients."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -87,6 +89,32 @@ def test_a_wrong_packing_is_refused_by_name(changes, message):
         mean_field(unary, mask, build(), packing=packing)
 
 
+@pytest.mark.parametrize("readout", ["scores", "cls"])
+@pytest.mark.parametrize(
+    ("lengths", "changes", "message"),
+    [
+        ((3, 3), {"starts": torch.tensor([0, 2]).int()}, "must follow each other without a gap"),
+        ((3, 3), {"longest": 2}, "longest must be no less than lengths"),
+        ((2, 3), {}, "mask must be true for the words of packed sentences"),
+        ((6, 0), {"longest": 6}, "places for 4, got a sentence of 6 words"),
+    ],
+)
+def test_a_wrong_packing_of_a_transformer_is_refused(lengths, changes, message, readout):
+    has_cls = readout == "cls"
+    lengths = [n + has_cls if n else 0 for n in lengths]
+    row = torch.ones(1, 6 + has_cls * sum(n > 0 for n in lengths), dtype=torch.long)
+    packing = packing_of(lengths)
+    mask = torch.ones_like(row, dtype=torch.bool)
+    if has_cls:
+        mask[0, packing.starts[packing.lengths > 0].long()] = False
+    if "longest" in changes:
+        changes = {"longest": changes["longest"] + has_cls}
+    settings = TransformerSettings(width=8, heads=2, head_width=4, readout=readout)
+    model = Transformer(9, replace(settings, max_length=4 + has_cls))
+    with pytest.raises(InputError, match=message):
+        model(row, mask, packing=replace(packing, **changes))
+
+
 def test_what_belongs_to_a_sentence_is_refused():
     unary, mask = torch.zeros(1, 4, 5, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
     packing = packing_of((2, 2))
@@ -130,6 +158,9 @@ def test_packed_transformers_are_padded_ones(kind, attention):
     found, expected = packed.z_scores[there], padded.z_scores[padded_mask]
     torch.testing.assert_close(found, expected)
     assert packed.z_scores[~there].eq(0).all()
+    if attention:
+        n = max(LENGTHS)
+        torch.testing.assert_close(packed.head_marginals[:, :, :n, :n], padded.head_marginals)
     if has_cls:
         present = torch.tensor(LENGTHS) > 0
         read, wanted = packed.root_scores[present], padded.root_scores[present]

@@ -1,14 +1,17 @@
 """Answers for users: one a line, for every task, the same alone and in company."""
 
 import json
+from collections import Counter
 
 import pytest
+import torch
 
+from probformer.config import VocabularySettings
 from probformer.errors import InputError
 from probformer.training.commands import train_one
 from probformer.training.predict import predict, predict_lines
 from probformer.training.run_folder import load_run
-from runs import PT, TRANSFORMER, settings
+from runs import PT, TRANSFORMER, saved, settings
 
 LINES = ["the dogs like her .", "", "Alice watched <mask> in the park .", "zzz"]
 
@@ -60,6 +63,22 @@ def test_what_an_answer_has(runs, task):
     if task == "classification":
         assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-3)
         assert answer["label"] in answer["probabilities"]
+
+
+def test_pieces_that_read_the_same_are_one_filler(tmp_path):
+    pieces = VocabularySettings(kind="subwords", size=300)
+    run = load_run(saved(tmp_path, "mlm", vocabulary=pieces))
+    texts = Counter(run.vocabulary.decode([i])[0] for i in range(run.task.classes))
+    text = next(text for text, times in texts.items() if times == 2)
+    likely, unlikely = (i for i in range(run.task.classes) if run.vocabulary.decode([i])[0] == text)
+    with torch.no_grad():
+        for parameter in run.model.head.parameters():
+            parameter.zero_()
+        run.model.head.bias[likely], run.model.head.bias[unlikely] = 9, 8
+    (fillers,) = predict(run, [["<mask>"]])[0]["masks"]
+    probabilities = run.model.head.bias.detach().softmax(0)
+    assert next(iter(fillers.items())) == (text, round(float(probabilities[likely]), 4))
+    assert len(fillers) == 5
 
 
 def test_a_sentence_that_is_too_long_is_refused(tmp_path):

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import tracemalloc
 from functools import partial
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probformer.data.readers import SentenceFile
+from probformer.data.readers import SentenceFile, lines_of
 from probformer.data.sentence import NO_HEAD, Sentence
 from probformer.errors import InputError
 
@@ -194,6 +195,7 @@ def test_document_starts_are_no_words(write):
 
 def test_a_byte_order_mark_is_no_letter(write):
     assert next(iter(read_text(write("\ufeffthe cat")))).words == ("the", "cat")
+    assert [*lines_of(BytesIO("\ufeffthe cat\n".encode()))] == ["the cat"]
 
 
 @pytest.mark.parametrize("name", ["corpus.conllu", "corpus.conllu.gz"])

@@ -131,6 +131,9 @@ def test_kept_figures_are_reported_like_the_runs(runs, tmp_path, capsys):
         print_report([kept], True, tmp_path / "curves.svg", None)
     with pytest.raises(InputError, match=r"no\.jsonl: there is no such file"):
         collect([tmp_path / "no.jsonl"])
+    kept.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"kept\.jsonl:1: byte 1 of the line is not UTF-8"):
+        collect([kept])
     kept.write_text('{"seed": 0}\n')
     with pytest.raises(InputError, match=r"kept\.jsonl, line 1: is no result"):
         collect([kept])

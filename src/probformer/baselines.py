@@ -20,7 +20,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from probformer.config import TransformerSettings
 from probformer.errors import InputError, require_kind, require_whole
 from probformer.fused_layers import LayerParts, apply_layers, can_fuse_layers
-from probformer.input_checks import check_words
+from probformer.input_checks import check_packing, check_words, may_read_values
 from probformer.packing import Packing
 from probformer.posterior import Posterior
 
@@ -70,6 +70,8 @@ class Transformer(nn.Module):
         check_words(words, mask, self.words.num_embeddings)
         if packing is None:
             self._check_length(words.shape[1])
+        else:
+            self._check_packing(packing, mask)
         x = F.dropout(self.embed(words, packing), self.settings.rate_of_input, self.training)
         if self.settings.readout == "cls" and packing is None:
             mask = F.pad(mask, (1, 0), value=True)
@@ -118,14 +120,15 @@ class Transformer(nn.Module):
         words = x * mask.unsqueeze(-1)
         if self.settings.readout == "scores":
             return Posterior(z_scores=words, head_marginals=weights)
-        if packing is not None:
+        heads = None if weights is None else weights[:, :, 1:, 1:]
+        root_heads = None if weights is None else weights[:, :, 1:, 0]
+        if packing is None:
+            words, root = words[:, 1:], words[:, 0]
+        else:
             first = packing.starts.clamp(max=x.shape[1] - 1)  # a missing sentence starts anywhere
-            return Posterior(z_scores=words, root_scores=x[0].index_select(0, first))
+            root = x[0].index_select(0, first)
         return Posterior(
-            z_scores=words[:, 1:],
-            head_marginals=None if weights is None else weights[:, :, 1:, 1:],
-            root_scores=words[:, 0],
-            root_head_marginals=None if weights is None else weights[:, :, 1:, 0],
+            z_scores=words, head_marginals=heads, root_scores=root, root_head_marginals=root_heads
         )
 
     def representation(self, posterior: Posterior) -> Tensor:
@@ -139,6 +142,12 @@ class Transformer(nn.Module):
         """As the paper counts: without embeddings of words and CLS, with the position table."""
         embeddings = ("words.weight", "cls")
         return sum(p.numel() for name, p in self.named_parameters() if name not in embeddings)
+
+    def _check_packing(self, packing: Packing, mask: Tensor) -> None:
+        has_cls = self.settings.readout == "cls"
+        check_packing(packing, mask, first_is_free=has_cls)
+        if may_read_values(mask):
+            self._check_length(max(packing.lengths.tolist(), default=0) - has_cls)
 
     def _check_length(self, n: int) -> None:
         longest = self.settings.longest

@@ -48,11 +48,6 @@ def _guarded(command: Callable[[], Any]) -> None:
         command()
     except InputError as error:
         _fail(str(error))
-    except BrokenPipeError:  # whoever read our output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-        raise SystemExit(130) from None
     except OSError as error:
         _fail(f"{error.filename or 'writing or reading failed'}: {error.strerror or error}")
     except (RuntimeError, MemoryError) as error:

@@ -56,7 +56,8 @@ def marginals_by_variable(
     columns = [posterior.head_marginals, None if root is None else root.unsqueeze(-1)]
     split = [features] if potentials.has_split_globals else []
     columns += [] if split else [features]
-    if posterior.z_marginals is None or (root is None) != (potentials.root is None):
+    missing = posterior.z_marginals is None or posterior.head_marginals is None
+    if missing or (root is None) != (potentials.root is None):
         raise InputError("posterior must be of these potentials; its variables are others")
     joint = torch.cat([part for part in columns if part is not None], dim=-1)
     return _present(labels), [joint, *_present(split)]

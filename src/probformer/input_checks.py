@@ -25,7 +25,7 @@ def check_words(words: Tensor, mask: Tensor, vocabulary: int) -> None:
     if words.dtype != torch.long:
         raise InputError(f"words must be of type long, got {words.dtype}")
     _check_mask(mask, words, "the words'")
-    if not _may_read_values(words):
+    if not may_read_values(words):
         return
     bad = (words < 0) | (words >= vocabulary)
     if bool(bad.any()):
@@ -50,7 +50,7 @@ def check_inputs(
     if generator is not None:
         require_kind("generator", generator, torch.Generator)
     _check_evidence_shapes(unary, potentials, evidence)
-    if not _may_read_values(unary):
+    if not may_read_values(unary):
         return
     finite = torch.isfinite(unary) | ~mask.unsqueeze(-1)
     if not bool(finite.all()):
@@ -62,8 +62,11 @@ def check_inputs(
     _check_evidence_values(mask, potentials, evidence)
 
 
-def check_packing(packing: Packing, mask: Tensor) -> None:
-    """Kinds and shapes, and, where values may be read, that sentences follow each other."""
+def check_packing(packing: Packing, mask: Tensor, first_is_free: bool = False) -> None:
+    """Kinds and shapes, and, where values may be read, that sentences follow each other.
+
+    If the first place of each is free, there is no word.
+    """
     require_kind("packing", packing, Packing)
     require(len(mask) == 1, f"with packing, mask must have one row, got {len(mask)}")
     require_whole("packing.longest", packing.longest)
@@ -77,11 +80,13 @@ def check_packing(packing: Packing, mask: Tensor) -> None:
             raise InputError(f"packing.{name} must be on {mask.device}, got {index.device}")
     same = packing.starts.shape == packing.lengths.shape
     require(same, "packing.starts and packing.lengths must have the same shape")
-    if not _may_read_values(mask):
+    if not may_read_values(mask):
         return
     there, ends = packing.lengths > 0, packing.lengths.cumsum(0)
     in_order = (packing.starts == ends - packing.lengths) | ~there
     words = torch.arange(mask.shape[1], device=mask.device) < packing.lengths.sum()
+    if first_is_free:
+        words[packing.starts[there].long()] = False
     require(bool(in_order.all()), "packed sentences must follow each other without a gap")
     require(
         bool((packing.lengths <= packing.longest).all()), "longest must be no less than lengths"
@@ -89,7 +94,7 @@ def check_packing(packing: Packing, mask: Tensor) -> None:
     require(bool((mask[0] == words).all()), "mask must be true for the words of packed sentences")
 
 
-def _may_read_values(tensor: Tensor) -> bool:
+def may_read_values(tensor: Tensor) -> bool:
     if torch.compiler.is_compiling():
         return False
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())

@@ -172,6 +172,8 @@ def _fits(kind: type, value: Any) -> bool:
         return is_whole(value)
     if kind is float:
         return isinstance(value, float) or (is_whole(value) and abs(value) < 2**53)
+    if kind is str:  # a shell may hand over bytes that are no text, as surrogates
+        return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
     return isinstance(value, kind)
 
 

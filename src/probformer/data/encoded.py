@@ -5,6 +5,7 @@ Rows are written as they come and read through a memory map, so a split may be l
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from array import array
 from collections import defaultdict
@@ -67,6 +68,14 @@ class EncodedSplit:
     @property
     def tokens(self) -> int:
         return int(self.offsets[-1])
+
+    def digest(self) -> str:
+        """Of all its sentences: others have another one."""
+        found = hashlib.sha256(self.offsets.data)
+        for name in sorted(self.fields):
+            found.update(name.encode())
+            found.update(self.fields[name].data)
+        return found.hexdigest()
 
     def with_words(self, words: NDArray[np.int32]) -> EncodedSplit:
         """The same sentences with other words."""

@@ -186,7 +186,7 @@ def _numbered_lines(path: FilePath) -> Iterator[_RawLine]:
             if file.peek(2).startswith(_GZIP):
                 lines = files.enter_context(gzip.GzipFile(fileobj=file))
             for number, line in enumerate(lines, start=1):
-                yield number, line.removeprefix(codecs.BOM_UTF8)
+                yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         what = "is truncated" if isinstance(error, EOFError) else "is damaged or not gzip"
         raise InputError(
@@ -203,7 +203,7 @@ def _numbered_lines(path: FilePath) -> Iterator[_RawLine]:
 def _decoded(lines: Iterable[_RawLine]) -> Iterator[Line]:
     for number, line in lines:
         try:
-            text = line.decode("utf-8").rstrip("\r\n")
+            text = line.removeprefix(codecs.BOM_UTF8).decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             reason = f"byte {error.start + 1} of the line is not UTF-8, expected UTF-8 text"
             raise BadLine(number, reason) from None

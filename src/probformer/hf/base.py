@@ -163,8 +163,10 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         output_hidden_states: bool | None,
     ) -> Reading:
         words = input_ids.long()
+        shape = tuple(words.shape)
+        require(words.dim() == 2, f"input_ids must have shape (batch, words), got {shape}")
         mask = torch.ones_like(words) if attention_mask is None else attention_mask
-        shapes = f"{tuple(words.shape)}, got {tuple(mask.shape)}"
+        shapes = f"{shape}, got {tuple(mask.shape)}"
         require(mask.shape == words.shape, f"attention_mask must have input_ids' shape {shapes}")
         config = self.config
         wants_heads = config.output_attentions if output_attentions is None else output_attentions

@@ -116,12 +116,18 @@ class MaskedLM(Task):
         asked = [position for position, word in enumerate(word_of) if words[word] == MASK]
         if not asked:
             return {"words": words, "masks": []}
-        best = model.head(read[0, asked]).softmax(-1).topk(min(_SHOWN, self.classes))
-        fillers = [
-            {self.vocabulary.decode([i])[0]: round(p, 4) for i, p in zip(row, values, strict=True)}
-            for row, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
-        return {"words": words, "masks": fillers}
+        probabilities = model.head(read[0, asked]).softmax(-1)
+        return {"words": words, "masks": [self._fillers(row) for row in probabilities]}
+
+    def _fillers(self, probabilities: Tensor) -> dict[str, float]:
+        """The likeliest words; pieces of words may read the same, and the likelier one stands."""
+        found: dict[str, float] = {}
+        best = probabilities.sort(descending=True)
+        for index, p in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+            found.setdefault(self.vocabulary.decode([index])[0], round(p, 4))
+            if len(found) == _SHOWN:
+                break
+        return found
 
     def as_text(self, answer: Mapping[str, Any]) -> str:
         """The sentence with its masks filled, and below it the likeliest words for each."""

@@ -35,7 +35,12 @@ def require_writable(path: Path, folder: bool = False) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode())
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        bad = repr(text[error.start : error.end])
+        raise InputError(f"{path}: cannot be written: {bad} is no text in UTF-8") from None
+    write_bytes(path, content)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

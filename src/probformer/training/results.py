@@ -23,6 +23,7 @@ from rich.table import Table
 from probformer.config import RunSettings, from_dict, to_dict
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import changes_between
+from probformer.data.readers import lines_of
 from probformer.errors import InputError, counted, require
 from probformer.training.files import read_json
 from probformer.training.plots import plot_curves
@@ -242,9 +243,8 @@ def save_results(rows: Iterable[Row], path: Path) -> None:
 
 
 def load_results(path: Path) -> list[Result]:
-    require(path.is_file(), f"{path}: there is no such file")
     results = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(lines_of(path), 1):
         try:
             result = Result(**json.loads(line))
             # Settings that came later have their defaults, and a config may have changed: the run

@@ -83,8 +83,10 @@ def clear_run(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def write_description(folder: Path, run: Run, init: Path | None) -> None:
-    """Everything but weights and metrics."""
+def write_description(
+    folder: Path, run: Run, init: Path | None, data: Mapping[str, str] | None = None
+) -> None:
+    """Everything but weights and metrics; `data` has the digest of each split."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = run.settings
     write_json(
@@ -98,7 +100,8 @@ def write_description(folder: Path, run: Run, init: Path | None) -> None:
         },
     )
     write_text(folder / "tokenizer.json", run.vocabulary.to_json() + "\n")
-    write_json(folder / "environment.json", {**_environment(), "init": init and str(init)})
+    environment = {**_environment(), "init": init and str(init), "data": dict(data or {})}
+    write_json(folder / "environment.json", environment)
     write_model_card(folder, run, {})
     write_settings(folder, settings)
 
@@ -112,9 +115,14 @@ def write_weights(folder: Path, model: Model) -> None:
 
 
 def write_model_card(folder: Path, run: Run, results: dict[str, dict[str, float]]) -> None:
-    environment = folder / "environment.json"  # which some runs may have lost, or never had
-    init = read_json(environment).get("init") if environment.is_file() else None
+    init = read_environment(folder).get("init")
     write_text(folder / "README.md", model_card(run, init, results))
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """What a run was made with; some may have lost it, or never had it."""
+    path = folder / "environment.json"
+    return read_json(path) if path.is_file() else {}
 
 
 def load_run(folder: str | Path) -> Run:
@@ -183,7 +191,7 @@ def forget_metrics_after(folder: Path, epochs: int) -> None:
     """Keep the lines of the first so many epochs; those after them will be written again."""
     path = folder / "metrics.jsonl"
     if path.is_file():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
         write_text(path, "".join(line for line in lines if _epoch_of(line) <= epochs))
 
 

@@ -29,6 +29,7 @@ from probformer.training.run_folder import (
     holds_run,
     load_description,
     load_run,
+    read_environment,
     write_description,
     write_settings,
 )
@@ -54,8 +55,10 @@ def prepare(
     task.skips_bad_sentences = getattr(settings.data, "skip_bad_lines", False)
     task.learn_classes(corpus.splits["train"])
     if going_on and accelerator.is_main_process:
-        _check_same_data(task, folder)
+        _check_same_classes(task, folder)
     splits = {name: encode_split(name, corpus, task, reporter) for name in corpus.splits}
+    if going_on and accelerator.is_main_process:
+        _check_same_sentences(splits, folder)
     _check_lengths(settings, splits)
     _check_gold_heads(settings, splits["train"], reporter)
 
@@ -68,27 +71,32 @@ def prepare(
         write_settings(folder, settings)
     elif accelerator.is_main_process:
         clear_run(folder)
-        write_description(folder, run, init)
+        write_description(folder, run, init, {name: s.digest() for name, s in splits.items()})
     _report_model(run, accelerator, reporter)
     training = Training(run, splits, folder, accelerator, reporter)
-    if resume and training.resume():
+    if going_on and training.resume():
         done = training.progress
         place = f"{counted(done.epoch, 'epoch')} and {counted(done.batch, 'batch', 'batches')}"
         reporter.say(f"going on after {place}")
+    elif going_on and (before := read_environment(folder).get("init")):
+        reporter.say(start_from(run, load_run(before)))  # it came to no checkpoint
     return training
 
 
 def _goes_on(settings: RunSettings, folder: Path, resume: bool, reporter: Reporter) -> bool:
-    """Whether there is a run to go on with; one that is there is never overwritten."""
-    going_on = resume and has_begun(folder)
-    if resume and not going_on:
-        reporter.say(f"{folder} holds no run to resume: starting anew")
-    elif going_on:
+    """Whether there is a run to go on with; a model that is there is never overwritten."""
+    begun = has_begun(folder)
+    if resume and begun:
         _check_same_settings(settings, folder)
-    elif holds_run(folder):
+    elif begun and holds_run(folder):
         choice = "--resume goes on with it, --out chooses another folder"
         raise InputError(f"{folder}: holds a run already; {choice}")
-    return going_on
+    elif holds_run(folder):
+        choice = "run.toml is missing; --out chooses another folder"
+        raise InputError(f"{folder}: holds a model already, but no run to go on with: {choice}")
+    elif resume:
+        reporter.say(f"{folder} holds no run to resume: starting anew")
+    return resume and begun
 
 
 def _report_model(run: Run, accelerator: Accelerator, reporter: Reporter) -> None:
@@ -137,11 +145,18 @@ def _check_same_settings(settings: RunSettings, folder: Path) -> None:
         require(key in free, message)
 
 
-def _check_same_data(task: Task, folder: Path) -> None:
+def _check_same_classes(task: Task, folder: Path) -> None:
     before = load_description(folder)
     same = before.vocabulary.words == task.vocabulary.words and before.task.state() == task.state()
     message = "the data is not that of the run: its words or classes differ"
     require(same, f"{folder}: {message}")
+
+
+def _check_same_sentences(splits: dict[str, EncodedSplit], folder: Path) -> None:
+    before = read_environment(folder).get("data", {})
+    for name, split in splits.items():
+        message = f"the data is not that of the run: the sentences of {name} differ"
+        require(before.get(name) in (None, split.digest()), f"{folder}: {message}")
 
 
 def _check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> None:

@@ -6,7 +6,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -32,7 +32,10 @@ class InUse(InputError):
 
 
 class StopSignal:
-    """Notes a Ctrl-C or a SIGTERM; a second Ctrl-C stops at once."""
+    """Notes a Ctrl-C or a SIGTERM; a second Ctrl-C stops at once.
+
+    One that came too late to stop what went on takes effect after it.
+    """
 
     def __init__(self) -> None:
         self.received: int | None = None
@@ -43,9 +46,11 @@ class StopSignal:
             self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self.received is not None and error is None:
+            signal.raise_signal(self.received)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None and number == signal.SIGINT:
@@ -71,7 +76,8 @@ def only_one(folder: Path, patience: float = 0.0) -> Iterator[None]:
         finally:
             if set(folder.rglob("*")) == {state, state / "lock"}:  # nothing was begun
                 shutil.rmtree(state)
-                folder.rmdir()
+                with suppress(OSError):  # it may be a link, or the folder that we are in
+                    folder.rmdir()
 
 
 def _locked(state: Path) -> IO[str] | None:
