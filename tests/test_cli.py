@@ -1,12 +1,16 @@
 """The command line as a person uses it, and what it says to wrong input."""
 
 import json
+import shutil
 import subprocess
 import sys
+from itertools import permutations
 
 import pytest
 from typer.testing import CliRunner
 
+from probformer.analysis.parse_command import parse_file
+from probformer.analysis.parsing import Question
 from probformer.cli import app
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
@@ -122,6 +126,10 @@ def test_seeds(folder, parallel):
         (["train", "tiny.toml", "--set", "task.column=pos"], "task.column must be a column of the"),
         (["train", "tiny.toml", "--set", "data.train=no.tsv"], "no.tsv"),
         (["train", "tiny.toml", "--set", "data.train=caf\udce9"], "data.train must be a text, got"),
+        (
+            ["train", "tiny.toml", "--set", "training.learning_rate=1e300"],
+            "learning_rate must be a",
+        ),
         (["train", "tiny.toml", "--seeds", "x"], "seeds must be like 0..4 or 0,3,7, got 'x'"),
         (["evaluate", "nowhere"], "nowhere: is no run folder: config.json is missing"),
         (["evaluate", "run", "--split", "gen"], "split must be one of train, dev, test, got 'gen'"),
@@ -171,6 +179,21 @@ def test_changes_are_typed():
     assert parse_seeds("4,1") == [4, 1]
     with pytest.raises(InputError):
         parse_seeds("3..1")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["encoder.potential.rank=8", "encoder.potential.kind=rotary"],
+        ["vocabulary.size=300", "vocabulary.kind=subwords"],
+        ["encoder.width=8", "encoder.positions=none", "encoder.kind=transformer"],
+        ["encoder.potential.kind=uvw", "encoder.labels=8", "encoder.kind=pt"],
+    ],
+)
+def test_changes_have_no_order(changes):
+    config = "mlm-builtin-transformer" if "encoder.kind=pt" in changes else "mlm-builtin-pt"
+    given = read_settings(config, changes)
+    assert all(read_settings(config, [*order]) == given for order in permutations(changes))
 
 
 @pytest.mark.parametrize(
@@ -228,3 +251,40 @@ def test_a_sentence_longer_than_the_position_table_is_named(tmp_path):
     options = [part for change in transformer for part in ("--set", change)]
     done = probformer("train", "mlm-text-pt", *options, cwd=tmp_path, check=2)
     assert "train: sentence 2 has 30 tokens, the position table has places for 20" in done.stderr
+
+
+def test_a_split_without_a_word_to_mask_is_named_before_training(tmp_path):
+    texts = {"train": "the dog sleeps\n" * 9, "dev": "the dog\n" * 9, "test": "no\n"}
+    for split, text in texts.items():
+        (tmp_path / f"{split}.txt").write_text(text)
+    done = probformer("train", "mlm-text-pt", "--out", "run", cwd=tmp_path, check=2)
+    assert "error: test: no known word is masked" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_without_its_run_has_no_data_to_be_judged_by(folder, tmp_path):
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        shutil.copy(folder / "run" / name, tmp_path)
+    done = probformer("evaluate", ".", cwd=tmp_path, check=2)
+    assert "holds a model without run.toml" in done.stderr
+
+
+def test_one_seed_has_no_deviation(folder):
+    done = probformer("train", "tiny.toml", "--seeds", "3", "--out", "alone", cwd=folder)
+    assert "(1 seed)" in done.stdout
+    assert "±" not in done.stdout
+
+
+def test_trees_are_written_before_anything_is_printed(folder, tmp_path, monkeypatch):
+    """Who reads what is printed may have had enough of it."""
+    sentence = "1\tthe\t_\tDET\tDT\t_\t2\t_\t_\t_\n2\tdog\t_\tNOUN\tNN\t_\t0\t_\t_\t_\n\n"
+    (tmp_path / "some.conllu").write_text(sentence)
+
+    def closed(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("probformer.analysis.parse_command._print", closed)
+    out = tmp_path / "out.conllu"
+    with pytest.raises(BrokenPipeError):
+        parse_file(folder / "run", tmp_path / "some.conllu", tmp_path, Question(), out=out)
+    assert out.read_text().count("dog") == 1

@@ -3,13 +3,23 @@
 import pytest
 
 from probformer.config import FileData, VocabularySettings
-from probformer.data.corpus import build_vocabulary, load_corpus
+from probformer.data.corpus import build_vocabulary, load_corpus, load_split
 from probformer.errors import InputError
 
 
 def read(folder, **settings):
     corpus = load_corpus(FileData(**settings), folder)
     return {name: ["".join(s.words) for s in split] for name, split in corpus.splits.items()}
+
+
+def test_a_split_needs_no_other(tmp_path):
+    (tmp_path / "test.txt").write_text("a\n")
+    data = FileData(train="train.txt", dev="dev.txt", test="test.txt")
+    assert [s.words for s in load_split(data, tmp_path, "test")] == [("a",)]
+    with pytest.raises(InputError, match=r"dev\.txt: there is no such file"):
+        load_split(data, tmp_path, "dev")
+    with pytest.raises(InputError, match="split must be one of train, dev, test, got 'gen'"):
+        load_split(data, tmp_path, "gen")
 
 
 def test_patterns_name_several_files_in_order(tmp_path):

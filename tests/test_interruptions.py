@@ -92,9 +92,23 @@ def test_a_crash_while_metrics_are_written_loses_nothing(
     assert_same_runs(whole, tmp_path / "run")
 
 
-def test_without_a_whole_checkpoint_a_run_starts_anew_and_keeps_new_ones(whole, tmp_path, capsys):
+@pytest.mark.parametrize("damaged", [False, True])
+def test_without_a_whole_checkpoint_a_model_is_not_overwritten(whole, tmp_path, damaged):
     folder = tmp_path / "run"
     shutil.copytree(whole, folder)
+    for state in (folder / "state").glob("step-*"):
+        (state / "model.safetensors").write_bytes(b"damaged") if damaged else shutil.rmtree(state)
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    with pytest.raises(InputError, match="holds a model, but no whole checkpoint to go on from"):
+        ready(settings(), folder, resume=True)
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+
+
+def test_without_a_whole_checkpoint_a_run_starts_anew_and_keeps_new_ones(whole, tmp_path, capsys):
+    """If it has come to no model yet."""
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    (folder / "model.safetensors").unlink()
     states = sorted((folder / "state").glob("step-*"))
     assert len(states) == 2
     for state in states:
@@ -312,12 +326,12 @@ def test_a_signal_after_the_last_batch_stops_what_comes_next(tmp_path, monkeypat
         return finish(self)
 
     monkeypatch.setattr(Training, "_finish", interrupted)
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    before = signal.signal(number, lambda *_: sys.exit(128 + number))
     try:
-        with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit):
+        with pytest.raises(SystemExit):
             train_one(settings(epochs=1), tmp_path)
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
     assert "final" in read_metrics(tmp_path)[-1]
 
 

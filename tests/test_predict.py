@@ -85,4 +85,6 @@ def test_a_sentence_that_is_too_long_is_refused(tmp_path):
     positions = {**TRANSFORMER, "positions": "learned", "max_length": 45, "relative": "none"}
     train_one(settings("tagging", positions, epochs=1), tmp_path)
     with pytest.raises(InputError, match="which has places for 45, got a sentence of 46 words"):
-        list(predict_lines(tmp_path, ["a " * 46]))
+        predict(load_run(tmp_path), [["a"] * 46])
+    with pytest.raises(InputError, match="line 3 has 46 tokens, the position table has places for"):
+        list(predict_lines(tmp_path, ["a", "", "a " * 46]))

@@ -187,6 +187,15 @@ def test_a_mistake_in_a_tree_is_named_or_skipped(write):
     assert lenient.report.skipped == 1
 
 
+def test_a_tree_without_an_end_spoils_no_other(write):
+    path = write(TREES + "( (S (NN a)\n  (NN b))\n" + TREES * 3)
+    with pytest.raises(InputError, match="corpus:2: "):
+        list(SentenceFile(path, "mrg"))
+    lenient = SentenceFile(path, "mrg", skip_bad_lines=True)
+    assert len(list(lenient)) == 4
+    assert lenient.report.skipped == 1
+
+
 def test_document_starts_are_no_words(write):
     path = write("-DOCSTART- -X- O\n\nEU NNP B\n-DOCSTART- O\nPeter NNP B\n")
     read = read_columns(path, ["word", "pos", "entity"])

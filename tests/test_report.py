@@ -62,6 +62,31 @@ def test_unlike_runs_are_not_one_row(runs, tmp_path):
     assert two.seconds == pytest.approx(total / 2, abs=0.1)
 
 
+def test_runs_on_other_data_are_not_one_row(runs, tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    print_report([runs / "tagger"], True, None, kept)
+    first, second = map(json.loads, kept.read_text().splitlines())
+    second["environment"]["data"]["test"] = "another"
+    older = {**first, "seed": 7, "environment": {**first["environment"], "data": None}}
+
+    def sizes(*results):
+        kept.write_text("".join(json.dumps(result) + "\n" for result in results))
+        return sorted(len(row.runs) for row in collect([kept]))
+
+    assert sizes(first, second) == [1, 1]
+    assert sizes(older, first) == sizes(first, older) == [2]  # it does not say which data it has
+
+
+def test_a_run_too_short_to_be_timed_has_no_speed(runs, tmp_path, capsys):
+    kept = tmp_path / "kept.jsonl"
+    print_report([runs / "cogs"], True, None, kept)
+    result = json.loads(kept.read_text()) | {"seconds": 0.0}
+    kept.write_text(json.dumps(result) + "\n")
+    capsys.readouterr()
+    print_report([kept], True, None, None)
+    assert "|  | 0:00:00 |" in capsys.readouterr().out
+
+
 def test_runs_that_began_elsewhere_are_rows_of_their_own(runs, tmp_path):
     init = runs / "tagger/seed-0"
     train_one(settings("tagging", epochs=2), tmp_path / "tagger", init=init)

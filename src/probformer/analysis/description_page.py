@@ -49,12 +49,13 @@ def describe_run(
     title = (
         f"{folder.name or folder}: {split if file is None else file.name}, {summary(description)}"
     )
+    # Before anything is printed to somebody who may not read to the end.
+    page = None if out is None else write_page(title, description, out)
     if as_json:
         print(json.dumps(_as_json(description), ensure_ascii=False))
     else:
         _print(title, description)
-    if out is not None:
-        page = write_page(title, description, out)
+    if page is not None:
         print(f"the page is in {page}", file=sys.stderr if as_json else sys.stdout)
 
 

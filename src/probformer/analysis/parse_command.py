@@ -54,15 +54,16 @@ def parse_file(
             require(not out.samefile(path), f"{out}: --out would overwrite what is parsed")
     parsing = parse_sentences(run, sentences, question)
     unknown = count_unknown(run, sentences)
+    if out is not None:  # before anything is printed to somebody who may not read to the end
+        unparsed = lines_of(file) if file else (line for s in sentences for line in as_conllu(s))
+        heads = (int(head) for sentence in parsing.heads for head in sentence)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_text(out, "".join(f"{line}\n" for line in with_heads(unparsed, heads)))
     if as_json:
         print(json.dumps(figures(parsing, sentences, question, unknown), ensure_ascii=False))
     else:
         _print(parsing, sentences, question, unknown)
     if out is not None:
-        unparsed = lines_of(file) if file else (line for s in sentences for line in as_conllu(s))
-        heads = (int(head) for sentence in parsing.heads for head in sentence)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_text(out, "".join(f"{line}\n" for line in with_heads(unparsed, heads)))
         print(f"the trees are in {out}", file=sys.stderr if as_json else sys.stdout)
 
 

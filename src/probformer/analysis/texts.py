@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from probformer.config import FileData
-from probformer.data.corpus import FileSplit, load_corpus
+from probformer.data.corpus import FileSplit, load_split
 from probformer.data.readers import Format, SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import counted, require
@@ -52,9 +52,7 @@ def size_text(sentences: int, words: int, unknown: int) -> str:
 
 
 def _split(run: Run, data: Path, split: str) -> Iterable[Sentence]:
-    splits = load_corpus(run.settings.data, data).splits
-    require(split in splits, f"split must be one of {', '.join(splits)}, got {split!r}")
-    return splits[split]
+    return load_split(run.settings.data, data, split)
 
 
 def _of_file(run: Run, file: Path, format: Format | None) -> FileSplit:

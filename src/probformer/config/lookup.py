@@ -28,9 +28,15 @@ def read_values(config: str, changes: list[str]) -> dict[str, Any]:
     path = find_config(config)
     values = read_toml(path)
     values.setdefault("name", path.stem)
-    for change in changes:
+    for change in sorted(changes, key=_kinds_first):
         apply_change(values, change)
     return values
+
+
+def _kinds_first(change: str) -> tuple[bool, int]:
+    """A kind takes the settings of another one away; those that are given here belong to it."""
+    *tables, name = change.partition("=")[0].strip().split(".")
+    return name != "kind", len(tables) if name == "kind" else 0
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -203,6 +203,10 @@ class GoldHeads(Settings):
         require_between("weight", self.weight, 0, low_open=True)
 
 
+_LARGEST = 1e30
+"""What single precision can still multiply with."""
+
+
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
     """How a model is trained: the published protocol by default."""
@@ -240,8 +244,8 @@ class TrainingSettings(Settings):
         require_whole("batch", self.batch)
         if self.chunk is not None:
             require_whole("chunk", self.chunk)
-        require_between("learning_rate", self.learning_rate, 0, low_open=True)
-        require_between("weight_decay", self.weight_decay, 0)
+        require_between("learning_rate", self.learning_rate, 0, _LARGEST, low_open=True)
+        require_between("weight_decay", self.weight_decay, 0, _LARGEST)
         require_between("clip", self.clip, 0, low_open=True)
         require_between("average", self.average, 0, 1, high_open=True)
         require_between("penalty", self.penalty, 0)

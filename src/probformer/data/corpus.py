@@ -53,15 +53,31 @@ def load_corpus(settings: DataSettings, folder: Path) -> Corpus:
             return _from_files(settings, folder / settings.folder)
 
 
+def load_split(settings: DataSettings, folder: Path, name: str) -> Iterable[Sentence]:
+    """One split of the corpus, whether or not the files of the others are there."""
+    files = isinstance(settings, FileData)
+    names = _names(settings) if files else [*load_corpus(settings, folder).splits]
+    require(name in names, f"split must be one of {', '.join(names)}, got {name!r}")
+    if files:
+        return _of_files(settings, folder / settings.folder, name)
+    return load_corpus(settings, folder).splits[name]
+
+
+def _names(settings: FileData) -> list[str]:
+    return [name for name in ("train", "dev", "test", "gen") if getattr(settings, name)]
+
+
+def _of_files(settings: FileData, root: Path, name: str) -> FileSplit:
+    return FileSplit(
+        _files(settings, root, getattr(settings, name)),
+        first=settings.first if name == "train" else None,
+        of_ten_documents=_OF_TEN_DOCUMENTS[name] if settings.by_document else (),
+    )
+
+
 def _from_files(settings: FileData, root: Path) -> Corpus:
-    names = [name for name in ("train", "dev", "test", "gen") if getattr(settings, name)]
     splits: dict[str, Iterable[Sentence]] = {
-        name: FileSplit(
-            _files(settings, root, getattr(settings, name)),
-            first=settings.first if name == "train" else None,
-            of_ten_documents=_OF_TEN_DOCUMENTS[name] if settings.by_document else (),
-        )
-        for name in names
+        name: _of_files(settings, root, name) for name in _names(settings)
     }
     counted = splits["train"]
     if settings.vocabulary:

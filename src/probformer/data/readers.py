@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -36,6 +37,7 @@ Format = Literal["text", "tsv", "columns", "conllu", "mrg"]
 FilePath = str | os.PathLike[str]
 
 _GZIP = b"\x1f\x8b"
+_TREE_BEGINS = re.compile(rb"\s*\(\s*\(")
 _REMEMBERED_PROBLEMS = 10
 
 _RawLine = tuple[int, bytes]
@@ -156,10 +158,16 @@ def lines_of(source: FilePath | BinaryIO) -> Iterator[str]:
 
 
 def _tree_blocks(lines: Iterable[_RawLine]) -> Iterator[Iterator[_RawLine]]:
-    """Lines up to the end of a tree: words have no brackets in them."""
+    """Lines up to the end of a tree: words have no brackets in them.
+
+    A bracket without a name begins a tree, even if the one before it has no end.
+    """
     block: list[_RawLine] = []
     depth = 0
     for number, line in lines:
+        if depth > 0 and _TREE_BEGINS.match(line):
+            yield iter(block)
+            block, depth = [], 0
         block.append((number, line))
         depth += line.count(b"(") - line.count(b")")
         if depth <= 0:

@@ -32,6 +32,7 @@ from probformer.tasks.task import (
 )
 
 _EVALUATION_SEED = 313
+_NOTHING_MASKED = "no known word is masked: there are too few sentences, or words that train has"
 _SHOWN = 5
 
 
@@ -54,6 +55,11 @@ class MaskedLM(Task):
 
     def check(self, sentence: Sentence) -> None:
         pass  # words are all that is asked for
+
+    def nothing_to_judge(self, split: EncodedSplit) -> str | None:
+        words, masked = split.fields["words"], split.fields["masked"]
+        hidden = (masked == 1) & (words != self.vocabulary.unk) & (words != self.vocabulary.mask)
+        return None if hidden.any() else _NOTHING_MASKED
 
     def state(self) -> dict[str, Any]:
         return {}
@@ -106,7 +112,7 @@ class MaskedLM(Task):
         return model.head(read.flatten(0, 1).index_select(0, batch.asked))
 
     def metrics(self, counts: Counts) -> dict[str, float]:
-        require(counts["words"] > 0, "there is no word to mask: all words of a split are unknown")
+        require(counts["words"] > 0, _NOTHING_MASKED)
         loss = counts["loss"] / counts["words"]
         return {"loss": loss, "perplexity": math.exp(min(loss, 700)), "score": -loss}
 

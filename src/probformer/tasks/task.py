@@ -60,6 +60,10 @@ class Task(ABC):
     def check(self, sentence: Sentence) -> None:
         """Raises an InputError if the annotation of the sentence is wrong."""
 
+    def nothing_to_judge(self, split: EncodedSplit) -> str | None:
+        """Why a model cannot be judged by a split, if that is so."""
+        return None
+
     def usable(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
         self._left_out = []
         for sentence in sentences:

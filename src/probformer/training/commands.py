@@ -8,14 +8,14 @@ from pathlib import Path
 
 from probformer.config import RunSettings
 from probformer.config.lookup import read_settings
-from probformer.data.corpus import build_vocabulary, load_corpus
+from probformer.data.corpus import build_vocabulary, load_corpus, load_split
 from probformer.errors import counted, require, require_whole
 from probformer.training.evaluation import evaluate
 from probformer.training.memory import keep_freed_memory
 from probformer.training.model_card import figures_text
 from probformer.training.processes import join_processes
 from probformer.training.report import LineReporter, Reporter, build_reporter, shown
-from probformer.training.run_folder import load_run
+from probformer.training.run_folder import has_begun, load_run
 from probformer.training.seeds import (
     Results,
     one_after_the_other,
@@ -23,7 +23,7 @@ from probformer.training.seeds import (
     side_by_side,
     summary,
 )
-from probformer.training.start import encode_split, prepare, skipped_lines
+from probformer.training.start import check_lengths, encode_split, prepare, skipped_lines
 from probformer.training.stopping import Stopped, StopSignal, only_one
 
 
@@ -108,14 +108,15 @@ def print_results(results: Results, folder: Path) -> None:
 
 def evaluate_run(folder: Path, data: Path, split: str) -> None:
     run = load_run(folder)
-    corpus = load_corpus(run.settings.data, data)
-    known = ", ".join(corpus.splits)
-    require(split in corpus.splits, f"split must be one of {known}, got {split!r}")
+    message = "holds a model without run.toml, which would say what data it is for"
+    require(has_begun(folder), f"{folder}: {message}")
+    sentences = load_split(run.settings.data, data, split)
     accelerator = join_processes()
     model = run.model.to(accelerator.device)
     reporter = LineReporter() if accelerator.is_main_process else Reporter()
     run.task.skips_bad_sentences = getattr(run.settings.data, "skip_bad_lines", False)
-    encoded = encode_split(split, corpus, run.task, reporter)
+    encoded = encode_split(split, sentences, run.task, reporter)
+    check_lengths(run.settings, {split: encoded})
     metrics = evaluate(model, run.task, encoded, accelerator)
     if accelerator.is_main_process:
         for name, value in metrics.items():

@@ -37,6 +37,7 @@ from probformer.tasks.batch import Batch, Plan
 from probformer.tasks.task import gold_head_loss
 from probformer.training.captured import CapturedGradients, Gradients
 from probformer.training.checkpoints import (
+    Checkpoint,
     Progress,
     newest_checkpoint,
     restore,
@@ -53,6 +54,7 @@ from probformer.training.run_folder import (
     Run,
     append_metrics,
     forget_metrics_after,
+    holds_run,
     read_metrics,
     write_model_card,
     write_weights,
@@ -134,9 +136,8 @@ class Training:
         )
 
     def resume(self) -> bool:
-        """Go back to the last whole checkpoint; false if there is none."""
-        states, warn = self.folder / "state", self.reporter.warn
-        found = ask_first(self.accelerator, lambda: newest_checkpoint(states, warn))
+        """Go back to the last whole checkpoint; false if there is none, and nothing to lose."""
+        found = ask_first(self.accelerator, self._newest_checkpoint)
         if found is not None:
             restore(found, self.model, self.optimizer)
             self.progress = found.progress
@@ -146,6 +147,13 @@ class Training:
         if self.accelerator.is_main_process:
             forget_metrics_after(self.folder, self.progress.epoch)
         return found is not None
+
+    def _newest_checkpoint(self) -> Checkpoint | None:
+        found = newest_checkpoint(self.folder / "state", self.reporter.warn)
+        if found is None and holds_run(self.folder):
+            reason = "holds a model, but no whole checkpoint to go on from"
+            raise InputError(f"{self.folder}: {reason}; --out chooses another folder")
+        return found
 
     def train(self) -> dict[str, dict[str, float]]:
         """All epochs that are left; then the figures of the best one."""

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from probformer.baselines import Transformer
 from probformer.data.vocabulary import MASK, Vocabulary
-from probformer.errors import counted
+from probformer.errors import counted, require
 from probformer.training.run_folder import Run, load_run
 from probformer.viz.words import shown
 
@@ -26,8 +27,11 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
     run = load_run(folder)
     run.model.to("cuda" if torch.cuda.is_available() else "cpu")
     unknown: dict[str, None] = {}
-    lines = iter(lines)
-    while together := [line.split() for line in islice(lines, _TOGETHER)]:
+    numbered = enumerate(lines, 1)
+    while chunk := [(number, line.split()) for number, line in islice(numbered, _TOGETHER)]:
+        for number, words in chunk:
+            _check_length(run, number, words)
+        together = [words for _, words in chunk]
         sentences = [words for words in together if words]
         answers = iter(predict(run, sentences))
         unknown |= {w: None for words in sentences for w in words if _is_unknown(run, w)}
@@ -38,6 +42,14 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
             else:
                 yield run.task.as_text(answer) if words else ""
     note_unknown(run, unknown)
+
+
+def _check_length(run: Run, number: int, words: Sequence[str]) -> None:
+    encoder = run.model.encoder
+    if isinstance(encoder, Transformer) and encoder.settings.positions == "learned":
+        length, places = len(run.vocabulary.encode(words).ids), encoder.settings.longest
+        table = f"the position table has places for {places}"
+        require(length <= places, f"line {number} has {length} tokens, {table}")
 
 
 def note_unknown(run: Run, words: Iterable[str]) -> None:

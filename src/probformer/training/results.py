@@ -74,7 +74,7 @@ class Result:
             metric=run.task.metric,
             figures=final,
             epochs=len(curve),
-            seconds=round(sum(line["seconds"] for line in curve), 1),
+            seconds=round(sum(line["seconds"] for line in curve), 3),
             sentences=sum(line.get("sentences", 0) for line in curve),
             parameters=run.model.encoder.count_parameters(),
             environment=read_json(folder / "environment.json"),
@@ -86,6 +86,12 @@ class Result:
     def init(self) -> str | None:
         """The run whose encoder it started from."""
         return self.environment.get("init")
+
+    @property
+    def data(self) -> str:
+        """The digests of its splits; nothing for a run that does not know them."""
+        found = self.environment.get("data")
+        return json.dumps(found, sort_keys=True) if found else ""
 
     def to_json(self) -> str:
         return json.dumps({k: v for k, v in vars(self).items() if k != "curve"})
@@ -132,7 +138,8 @@ class Row:
     @property
     def speed(self) -> float:
         """Sentences a second in training."""
-        return sum(run.sentences for run in self.runs) / max(self.seconds * len(self.runs), 1e-9)
+        seconds = sum(run.seconds for run in self.runs)
+        return sum(run.sentences for run in self.runs) / seconds if seconds else 0.0
 
     @property
     def command(self) -> str:
@@ -169,18 +176,23 @@ def _machine(environment: Mapping[str, Any]) -> str:
 
 
 def collect(paths: Iterable[Path]) -> list[Row]:
-    """What is in run folders, in folders of them and in results files, by config and changes."""
-    rows: dict[tuple[str, str, str, str], dict[str, Result]] = {}
-    for run in _results(paths):
+    """What is in run folders, in folders of them and in results files.
+
+    A row has one config, the same changes, and one data; older runs do not say which.
+    """
+    rows: dict[tuple[str, str, str, str, str], dict[str, Result]] = {}
+    for run in sorted(_results(paths), key=lambda run: not run.data):
         line = run.to_json()  # of a run that is given twice, the same
         key = run.config, run.changes, run.init or "", json.dumps(run.settings)
-        rows.setdefault(key, {})[line] = run
+        known = (other for other in rows if other[:4] == key)
+        data = run.data or next((other[4] for other in known), "")
+        rows.setdefault((*key, data), {})[line] = run
     return [
         Row(
             sorted(runs.values(), key=lambda run: run.seed),
             _published_for(config) if _comparable(changes) and not init else None,
         )
-        for (config, changes, init, _), runs in sorted(rows.items(), key=lambda item: item[0])
+        for (config, changes, init, *_), runs in sorted(rows.items(), key=lambda item: item[0])
     ]
 
 

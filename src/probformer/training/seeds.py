@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from probformer.errors import InputError, require
+from probformer.errors import InputError, counted, require
 from probformer.training.report import shown
 from probformer.training.run_folder import load_description, read_final
 
@@ -110,7 +110,7 @@ def summary(folders: dict[int, Path]) -> list[str]:
             continue
         values = {seed: results[split][metric] for seed, results in done.items()}
         lines += [f"seed {seed}: {split} {metric} {shown(value)}" for seed, value in values.items()]
-        spread = statistics.stdev(values.values()) if len(values) > 1 else 0.0
-        mean = statistics.mean(values.values())
-        lines.append(f"{split} {metric} {shown(mean)} ± {shown(spread)} ({len(values)} seeds)")
+        mean = shown(statistics.mean(values.values()))
+        spread = f" ± {shown(statistics.stdev(values.values()))}" if len(values) > 1 else ""
+        lines.append(f"{split} {metric} {mean}{spread} ({counted(len(values), 'seed')})")
     return lines

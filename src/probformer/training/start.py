@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ from accelerate import Accelerator
 
 from probformer.config import PlateauSchedule, RunSettings, TransformerSettings, from_toml
 from probformer.config.reading import differences
-from probformer.data.corpus import Corpus, FileSplit, build_vocabulary, load_corpus
+from probformer.data.corpus import FileSplit, build_vocabulary, load_corpus
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
+from probformer.data.sentence import Sentence
 from probformer.errors import InputError, counted, require
 from probformer.heads import Model, embedding_of
 from probformer.tasks import Task, build_task
@@ -56,10 +58,12 @@ def prepare(
     task.learn_classes(corpus.splits["train"])
     if going_on and accelerator.is_main_process:
         _check_same_classes(task, folder)
-    splits = {name: encode_split(name, corpus, task, reporter) for name in corpus.splits}
+    given = corpus.splits.items()
+    splits = {name: encode_split(name, text, task, reporter) for name, text in given}
     if going_on and accelerator.is_main_process:
         _check_same_sentences(splits, folder)
-    _check_lengths(settings, splits)
+    check_lengths(settings, splits)
+    _check_judgement(task, splits)
     _check_gold_heads(settings, splits["train"], reporter)
 
     torch.manual_seed(derive_seed(settings.seed, Purpose.INITIALISATION))
@@ -110,9 +114,10 @@ def _report_model(run: Run, accelerator: Accelerator, reporter: Reporter) -> Non
         reporter.warn(f"a batch has {have}: a smaller training.chunk gives all of them work")
 
 
-def encode_split(name: str, corpus: Corpus, task: Task, reporter: Reporter) -> EncodedSplit:
+def encode_split(
+    name: str, sentences: Iterable[Sentence], task: Task, reporter: Reporter
+) -> EncodedSplit:
     """A split as numbers; says how large it is, and what is odd about it."""
-    sentences = corpus.splits[name]
     split = task.encode(sentences)
     require(len(split) > 0, f"{name}: has no sentence")
     unknown = int(np.count_nonzero(split.fields["words"] == task.vocabulary.unk))
@@ -159,7 +164,13 @@ def _check_same_sentences(splits: dict[str, EncodedSplit], folder: Path) -> None
         require(before.get(name) in (None, split.digest()), f"{folder}: {message}")
 
 
-def _check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> None:
+def _check_judgement(task: Task, splits: dict[str, EncodedSplit]) -> None:
+    for name, split in splits.items():
+        reason = None if name == "train" else task.nothing_to_judge(split)
+        require(reason is None, f"{name}: {reason}")
+
+
+def check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> None:
     encoder = settings.encoder
     if not isinstance(encoder, TransformerSettings) or encoder.positions != "learned":
         return

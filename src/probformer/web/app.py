@@ -111,7 +111,8 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return _error(422, _first_mistake(error))
+        no_json = error.errors()[0]["type"] == "json_invalid"
+        return _error(400 if no_json else 422, _first_mistake(error))
 
     @app.exception_handler(HTTPException)
     async def elsewhere(request: Request, error: HTTPException) -> Response:
