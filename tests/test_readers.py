@@ -204,6 +204,8 @@ def test_document_starts_are_no_words(write):
 
 def test_a_byte_order_mark_is_no_letter(write):
     assert next(iter(read_text(write("\ufeffthe cat")))).words == ("the", "cat")
+    marked = write("\ufeff-DOCSTART- -X- O\n\nEU NNP B\n")
+    assert [s.words for s in read_columns(marked, ["word", "pos", "entity"])] == [("EU",)]
     assert [*lines_of(BytesIO("\ufeffthe cat\n".encode()))] == ["the cat"]
 
 

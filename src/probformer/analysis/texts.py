@@ -28,7 +28,8 @@ def read_text(
 
     What bad lines spoiled, where the run's settings leave that out, is said on standard error.
     """
-    text = _split(run, data, split) if file is None else _of_file(run, file, format)
+    own = run.settings.data
+    text = load_split(own, data, split) if file is None else _of_file(run, file, format)
     sentences = list(text)
     for warning in skipped_lines(text):
         LineReporter().warn(warning)
@@ -49,10 +50,6 @@ def count_unknown(run: Run, sentences: Iterable[Sentence]) -> int:
 def size_text(sentences: int, words: int, unknown: int) -> str:
     """The same for every command."""
     return f"{counted(sentences, 'sentence')}, {counted(words, 'word')} ({unknown:,} unknown)"
-
-
-def _split(run: Run, data: Path, split: str) -> Iterable[Sentence]:
-    return load_split(run.settings.data, data, split)
 
 
 def _of_file(run: Run, file: Path, format: Format | None) -> FileSplit:

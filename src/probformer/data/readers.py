@@ -149,7 +149,7 @@ def lines_of(source: FilePath | BinaryIO) -> Iterator[str]:
     """The lines of a text file, or of a stream of bytes."""
     named = isinstance(source, (str, os.PathLike))
     name = os.fspath(source) if named else "standard input"
-    numbered = _numbered_lines(source) if named else enumerate(source, start=1)
+    numbered = _numbered_lines(source) if named else _numbered(source)
     try:
         for _, text in _decoded(numbered):
             yield text
@@ -193,7 +193,7 @@ def _numbered_lines(path: FilePath) -> Iterator[_RawLine]:
             lines: Iterable[bytes] = file
             if file.peek(2).startswith(_GZIP):
                 lines = files.enter_context(gzip.GzipFile(fileobj=file))
-            for number, line in enumerate(lines, start=1):
+            for number, line in _numbered(lines):
                 yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         what = "is truncated" if isinstance(error, EOFError) else "is damaged or not gzip"
@@ -208,10 +208,16 @@ def _numbered_lines(path: FilePath) -> Iterator[_RawLine]:
         raise InputError(f"{name}: the file cannot be read: {error}") from None
 
 
+def _numbered(lines: Iterable[bytes]) -> Iterator[_RawLine]:
+    """From 1 on, without the mark that some programs put before the first letter."""
+    for number, line in enumerate(lines, start=1):
+        yield number, line.removeprefix(codecs.BOM_UTF8)
+
+
 def _decoded(lines: Iterable[_RawLine]) -> Iterator[Line]:
     for number, line in lines:
         try:
-            text = line.removeprefix(codecs.BOM_UTF8).decode("utf-8").rstrip("\r\n")
+            text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             reason = f"byte {error.start + 1} of the line is not UTF-8, expected UTF-8 text"
             raise BadLine(number, reason) from None

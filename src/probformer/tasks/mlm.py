@@ -58,8 +58,7 @@ class MaskedLM(Task):
 
     def nothing_to_judge(self, split: EncodedSplit) -> str | None:
         words, masked = split.fields["words"], split.fields["masked"]
-        hidden = (masked == 1) & (words != self.vocabulary.unk) & (words != self.vocabulary.mask)
-        return None if hidden.any() else _NOTHING_MASKED
+        return None if self._hidden(words, masked == 1).any() else _NOTHING_MASKED
 
     def state(self) -> dict[str, Any]:
         return {}
@@ -93,9 +92,13 @@ class MaskedLM(Task):
 
     def _masked(self, tokens: Tokens, chosen: NDArray[np.bool_]) -> Question:
         words = tokens["words"]
-        chosen = chosen & (words != self.vocabulary.unk) & (words != self.vocabulary.mask)
+        chosen = self._hidden(words, chosen)
         inputs = np.where(chosen, self.vocabulary.mask, words)
         return Question(inputs, of_some_words={"word": np.where(chosen, words, IGNORE)})
+
+    def _hidden(self, words: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """What is masked of the words that were chosen for it."""
+        return chosen & (words != self.vocabulary.unk) & (words != self.vocabulary.mask)
 
     def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
         """The mean over the masked words of a chunk; zero if there are none."""
