@@ -206,3 +206,15 @@ def test_what_is_refused(folder, options, message):
         options = {**options, "file": folder / options["file"]}
     with pytest.raises(InputError, match=re.escape(message)):
         describe_run(folder / "pt", **{"file": None, "data": HERE, **options})
+
+
+def test_the_page_is_written_before_anything_is_printed(folder, tmp_path, monkeypatch):
+    """Who reads what is printed may have had enough of it."""
+
+    def closed(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(description_page, "_print", closed)
+    with pytest.raises(BrokenPipeError):
+        describe_run(folder / "pt", folder / "two.conllu", HERE, out=tmp_path / "page")
+    assert "two.conllu" in next((tmp_path / "page").glob("*.md")).read_text()

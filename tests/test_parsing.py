@@ -277,6 +277,22 @@ def test_what_is_refused(folder, file, question, message):
     assert not out.exists()
 
 
+@pytest.mark.parametrize("command", [("parse",), ("describe", "--out", "page.html")])
+def test_a_sentence_that_is_too_long_is_named(folder, command):
+    positions = {**TRANSFORMER, "positions": "learned", "max_length": 45, "relative": "none"}
+    if not (folder / "learned").exists():
+        train_one(settings("tagging", positions, epochs=1), folder / "learned")
+    line = "{}\ta\t_\tX\tX\t_\t{}\tdep\t_\t_\n"
+    long = "".join(line.format(at, at - 1) for at in range(1, 47))
+    (folder / "long.conllu").write_text(f"{TREEBANK.strip()}\n\n{long}\n")
+    name, *options = command
+    done = probformer(name, "learned", "long.conllu", *options, cwd=folder, check=2)
+    place = f"long.conllu:{len(TREEBANK.strip().splitlines()) + 2}"
+    reason = "has 46 tokens, the position table has places for 45"
+    assert done.stderr == f"error: {place} {reason}\n"
+    assert not (folder / "page.html").exists()
+
+
 def test_a_file_or_a_split(folder):
     done = probformer("parse", "pt", "gold.conllu", "--split", "dev", cwd=folder, check=2)
     assert done.stderr == "error: give a file or --split, not both\n"

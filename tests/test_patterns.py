@@ -10,6 +10,7 @@ from probformer.config import CogsSettings
 from probformer.data.corpus import load_corpus
 from probformer.errors import InputError
 from probformer.tasks.cogs import KINDS, Cogs
+from probformer.tasks.labels import Labels
 from probformer.tasks.patterns import Pattern, likeliest_together
 from probformer.training.run_folder import load_run
 from runs import saved
@@ -21,7 +22,6 @@ NAMES = {
     "noun_type": ["", "DEF"],
     "verb_name": ["eat", "", "see"],
 }
-NOTHING = {"parent": "none", "verb_name": ""}
 PATTERNS = [
     Pattern("", "", "", False, False),
     Pattern("agent", "PNOUN", "", False, True),
@@ -35,11 +35,15 @@ def pattern_of(tags):
     return Pattern(tags["role"], tags["category"], tags["noun_type"], has_name, has_parent)
 
 
+def likeliest(logits, patterns, names):
+    none = {"parent": "none", "verb_name": ""}
+    numbers = {kind: names[kind].index(x) for kind, x in none.items() if x in names[kind]}
+    return likeliest_together(logits, patterns, lambda kind, x: names[kind].index(x), numbers)
+
+
 def test_the_likeliest_of_all_that_fit():
     logits = {kind: 3 * torch.randn(4, 25, len(names)) for kind, names in NAMES.items()}
-    chosen = likeliest_together(
-        logits, PATTERNS, lambda kind, name: NAMES[kind].index(name), NOTHING
-    )
+    chosen = likeliest(logits, PATTERNS, NAMES)
     assert list(chosen) == list(NAMES)
     log_p = {kind: x.log_softmax(-1) for kind, x in logits.items()}
     fitting = [
@@ -58,6 +62,16 @@ def test_the_likeliest_of_all_that_fit():
         assert tuple(chosen[kind][place].item() for kind in NAMES) == best
         changed += any(log_p[k][place].argmax() != n for k, n in zip(NAMES, best, strict=True))
     assert changed > 50  # it would be no test if each for itself did as well
+
+
+def test_what_all_words_of_training_have_needs_no_class_for_none():
+    names = {**NAMES, "parent": ["0", "1"], "verb_name": ["eat", "see"]}
+    patterns = [Pattern("agent", "PNOUN", "", True, True), Pattern("", "", "", True, True)]
+    logits = {kind: 3 * torch.randn(4, 25, len(found)) for kind, found in names.items()}
+    chosen = likeliest(logits, patterns, names)
+    for kind in ("parent", "verb_name"):
+        assert torch.equal(chosen[kind], logits[kind].argmax(-1))
+    assert torch.equal(chosen["role"] == 1, chosen["category"] == 1)
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +108,19 @@ def test_without_them_each_tag_is_chosen_for_itself(run):
 def test_a_parent_that_may_be_none_has_no_patterns():
     with pytest.raises(InputError, match="by_pattern does not go with none_as_previous"):
         CogsSettings(by_pattern=True, none_as_previous=True)
+
+
+@pytest.mark.parametrize("parent", ["relative", "attention"])
+def test_a_task_may_learn_from_words_that_all_have_a_parent(run, parent):
+    sentences = load_corpus(run.settings.data, Path(".")).splits["train"]
+    task = Cogs(CogsSettings(by_pattern=True, parent=parent), run.vocabulary)
+    task.learn_classes(sentences)
+    task.patterns = [x for x in task.patterns if x.has_parent and not x.has_verb_name]
+    if parent == "relative":
+        task.labels["parent"] = Labels(x for x in task.labels["parent"].names if x != "none")
+    width = {kind: len(labels) for kind, labels in task.labels.items()}
+    width["parent"] = 6 if parent == "attention" else width["parent"]
+    chosen = task._chosen({kind: torch.randn(2, 5, width[kind]) for kind in KINDS})
+    names = {task._name("parent", number) for number in chosen["parent"].flatten().tolist()}
+    assert "none" not in names
+    assert task.warnings() == []

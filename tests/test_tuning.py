@@ -12,6 +12,7 @@ from optuna.trial import TrialState
 
 from probformer.config.lookup import read_settings, read_values, shipped_configs
 from probformer.config.reading import flat
+from probformer.data.corpus import load_corpus
 from probformer.errors import InputError
 from probformer.training.loop import Training
 from probformer.training.run_folder import load_run, read_metrics
@@ -46,7 +47,8 @@ def space(tmp_path):
 
 def search_in(folder, space, storage=None, changes=SMALL, seed=0, sampler="random"):
     found = read_space(space, read_values("mlm-builtin-pt", changes))
-    return open_search(folder, storage, "study", found, sampler, seed, prune=False)
+    digests = load_corpus(read_settings("mlm-builtin-pt", changes).data, folder).digests()
+    return open_search(folder, storage, "study", found, sampler, seed, False, digests)
 
 
 def run(folder, space, trials=2, changes=SMALL, data=None, **more):
@@ -270,6 +272,19 @@ def test_a_study_does_not_change_under_way(tmp_path, space):
     (tmp_path / "out/study.db").unlink()
     with pytest.raises(InputError, match="holds trials of another study"):
         search_in(tmp_path / "out", space)
+
+
+def test_a_study_keeps_to_its_sentences(tmp_path, space):
+    for split in ("train", "dev", "test"):
+        (tmp_path / split).write_text("a b c\nb c a\n" * 20)
+    names = [f"data.{split}={split}" for split in ("train", "dev", "test")]
+    changes = [*(x for x in SMALL if not x.startswith("data.")), "data.kind=files", *names]
+    run(tmp_path / "out", space, trials=1, changes=changes)
+    run(tmp_path / "out", space, trials=2, changes=changes)
+    (tmp_path / "dev").write_text("a b c\nb c c\n" * 20)
+    with pytest.raises(InputError, match=r"the study 'study' has digest of dev = .* begin another"):
+        run(tmp_path / "out", space, trials=3, changes=changes)
+    assert len(list(tmp_path.glob("out/trial-*"))) == 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from probformer.data.corpus import FileSplit, load_split
 from probformer.data.readers import Format, SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import counted, require
+from probformer.training.predict import check_length
 from probformer.training.report import LineReporter
 from probformer.training.run_folder import Run
 from probformer.training.start import skipped_lines
@@ -33,6 +34,8 @@ def read_text(
     sentences = list(text)
     for warning in skipped_lines(text):
         LineReporter().warn(warning)
+    for sentence in sentences:
+        check_length(run, sentence.words, sentence.place())
     return sentences
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -40,6 +41,18 @@ class Corpus:
     """ "train", "dev", "test", and perhaps "gen"; each can be read many times."""
     counted: Iterable[Sentence]
     """Where the vocabulary is counted."""
+
+    def digests(self) -> dict[str, str]:
+        """By name, of all sentences, wherever they lie: others have other ones."""
+        counted = {} if self.counted is self.splits["train"] else {"vocabulary": self.counted}
+        return {name: _digest(found) for name, found in (self.splits | counted).items()}
+
+
+def _digest(sentences: Iterable[Sentence]) -> str:
+    found = hashlib.sha256()
+    for sentence in sentences:
+        found.update(repr(replace(sentence, path="", line=0)).encode(errors="surrogateescape"))
+    return found.hexdigest()[:16]  # short enough for a message
 
 
 def load_corpus(settings: DataSettings, folder: Path) -> Corpus:

@@ -132,10 +132,17 @@ class Cogs(Task):
         parents = [self._parent_of(word, name) for word, name in enumerate(names.pop("parent"))]
         return WordTags(tuple(parents), **{kind: tuple(texts) for kind, texts in names.items()})
 
+    def _nothing(self) -> dict[str, int]:
+        """The classes of having no parent, or no verb's name, if there are such."""
+        names = {kind: labels.names for kind, labels in self.labels.items()}
+        if self.settings.points:
+            names["parent"] = [_NO_PARENT]
+        return {kind: self._number(kind, x) for kind, x in _NOTHING.items() if x in names[kind]}
+
     def _chosen(self, logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The classes that a model decides on, (B, n) for each kind of tag."""
         if self.settings.by_pattern:
-            return likeliest_together(logits, self.patterns, self._number, _NOTHING)
+            return likeliest_together(logits, self.patterns, self._number, self._nothing())
         return {kind: of_kind.argmax(-1) for kind, of_kind in logits.items()}
 
     # The protocol.

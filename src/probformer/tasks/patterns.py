@@ -23,11 +23,12 @@ def likeliest_together(
     logits: Mapping[str, Tensor],
     patterns: Sequence[Pattern],
     number_of: Callable[[str, str], int],
-    none: Mapping[str, str],
+    none: Mapping[str, int],
 ) -> dict[str, Tensor]:
     """The class of each tag, (B, n) each: of all that fit one of the patterns the likeliest.
 
-    `number_of` gives a class by tag and name, and `none` the names of having none.
+    `number_of` gives a class by tag and name, and `none` the classes of having none; a tag that all
+    patterns have may be without such a class.
     """
     scores = {tag: x.float().log_softmax(-1) for tag, x in logits.items()}
     device, classes, choices = scores["role"].device, {}, {}
@@ -37,11 +38,10 @@ def likeliest_together(
         classes[tag] = torch.tensor([number_of(tag, name) for name in names], device=device)
         total += scores[tag][..., classes[tag]]
     for tag in ("verb_name", "parent"):
-        without = number_of(tag, none[tag])
-        others = scores[tag].index_fill(-1, torch.tensor([without], device=device), -torch.inf)
-        score, number = others.max(-1)
-        choices[tag] = torch.stack([torch.full_like(number, without), number], -1)
-        both = torch.stack([scores[tag][..., without], score], -1)
+        without = torch.tensor([none[tag]] if tag in none else [], device=device, dtype=torch.long)
+        score, number = scores[tag].index_fill(-1, without, -torch.inf).max(-1)
+        choices[tag] = torch.stack([torch.full_like(number, none.get(tag, 0)), number], -1)
+        both = torch.stack([scores[tag][..., none.get(tag, 0)], score], -1)
         has = [int(getattr(pattern, f"has_{tag}")) for pattern in patterns]
         classes[tag] = torch.tensor(has, device=device)
         total += both[..., classes[tag]]

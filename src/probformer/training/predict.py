@@ -30,7 +30,7 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
     numbered = enumerate(lines, 1)
     while chunk := [(number, line.split()) for number, line in islice(numbered, _TOGETHER)]:
         for number, words in chunk:
-            _check_length(run, number, words)
+            check_length(run, words, f"line {number}")
         together = [words for _, words in chunk]
         sentences = [words for words in together if words]
         answers = iter(predict(run, sentences))
@@ -44,12 +44,13 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
     note_unknown(run, unknown)
 
 
-def _check_length(run: Run, number: int, words: Sequence[str]) -> None:
+def check_length(run: Run, words: Sequence[str], where: str) -> None:
+    """That the words fit into the positions a transformer has learned, if it has."""
     encoder = run.model.encoder
     if isinstance(encoder, Transformer) and encoder.settings.positions == "learned":
         length, places = len(run.vocabulary.encode(words).ids), encoder.settings.longest
         table = f"the position table has places for {places}"
-        require(length <= places, f"line {number} has {length} tokens, {table}")
+        require(length <= places, f"{where} has {length} tokens, {table}")
 
 
 def note_unknown(run: Run, words: Iterable[str]) -> None:

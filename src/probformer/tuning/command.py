@@ -49,10 +49,10 @@ def tune(
         require_writable(path, is_folder)
     if plot is not None:
         check_matplotlib()
-    metric = _check(config, changes, data)
+    metric, digests = _check(config, changes, data)
     found = read_space(space, read_values(config, changes))
     _check_not_set(found, changes)
-    search = open_search(folder, storage, study or name, found, sampler, seed, prune)
+    search = open_search(folder, storage, study or name, found, sampler, seed, prune, digests)
     keep_freed_memory()
     try:
         made = _work(search, trials, data, metric)
@@ -79,14 +79,14 @@ def _work(search: Search, trials: int, data: Path, metric: str) -> int:
             _write_best(search)
 
 
-def _check(config: str, changes: list[str], data: Path) -> str:
-    """That the config and its data can be read; the name of what is judged."""
+def _check(config: str, changes: list[str], data: Path) -> tuple[str, dict[str, str]]:
+    """That the config and its data can be read; the name of what is judged, and digests of data."""
     settings = read_settings(config, changes)
     corpus = load_corpus(settings.data, data)
     task = build_task(settings.task, build_vocabulary(settings.vocabulary, corpus.counted))
     task.skips_bad_sentences = getattr(settings.data, "skip_bad_lines", False)
     task.learn_classes(corpus.splits["train"])
-    return task.metric
+    return task.metric, corpus.digests()
 
 
 def _check_not_set(space: Space, changes: list[str]) -> None:

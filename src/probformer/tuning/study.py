@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,9 +100,16 @@ class Search:
 
 
 def open_search(
-    folder: Path, storage: str | None, name: str, space: Space, sampler: str, seed: int, prune: bool
+    folder: Path,
+    storage: str | None,
+    name: str,
+    space: Space,
+    sampler: str,
+    seed: int,
+    prune: bool,
+    digests: Mapping[str, str],
 ) -> Search:
-    """Begins a study, or joins it if it is the same one."""
+    """Begins a study, or joins it if it is the same one, on data of the same `digests`."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with one_at_a_time(folder / "lock"):
         try:
@@ -119,13 +126,12 @@ def open_search(
         except Exception as error:  # of whichever database it is
             reason = str(error).splitlines()[0]
             raise InputError(f"--storage {storage}: cannot be used: {reason}") from None
-        _join(study, folder, space)
+        _join(study, folder, _definition(space, digests))
     return Search(study, folder, space, sampler, seed)
 
 
-def _join(study: optuna.Study, folder: Path, space: Space) -> None:
+def _join(study: optuna.Study, folder: Path, asked: dict[str, Any]) -> None:
     """Refuses a study that is about something else, or that has another folder."""
-    asked = _definition(space)
     before, marker = study.user_attrs.get("definition"), folder / "study.json"
     if before is None:
         message = "holds trials of another study; --out chooses another folder"
@@ -144,11 +150,13 @@ def _join(study: optuna.Study, folder: Path, space: Space) -> None:
     require(same, f"{folder}: {message}")
 
 
-def _definition(space: Space) -> dict[str, Any]:
+def _definition(space: Space, digests: Mapping[str, str]) -> dict[str, Any]:
     """What must not change during a study, by name."""
     settings = flat(to_dict(space.settings({})))
     ranges = {f"range of {name}": to_dict(range) for name, range in space.ranges.items()}
-    return {**{key: value for key, value in settings.items() if key != "name"}, **ranges}
+    sentences = {f"digest of {name}": digest for name, digest in digests.items()}
+    settings.pop("name", None)
+    return {**settings, **ranges, **sentences}
 
 
 def _storage(storage: str | None, folder: Path) -> BaseStorage:
