@@ -16,6 +16,8 @@ from runs import PT, TRANSFORMER, settings
 
 MIXED = {**PT, "inference": {"step_h": 0.8}}
 PACKED = {**TRANSFORMER, "positions": "learned", "relative": None}
+ROTARY = {**PT, "potential": {"kind": "rotary", "rank": 16}}
+ROTARY |= {"inference": {"iterations": 3, "normaliser_z": "squares"}}
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -48,12 +50,17 @@ def test_captured_steps_are_eager_steps(task, encoder, tmp_path: Path):
 
 @pytest.mark.gpu
 @needs_cuda
-@pytest.mark.parametrize("task", ["mlm", "tagging", "classification"])
-def test_transformers_in_half_precision_are_packed_and_captured(task, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("task", "encoder"),
+    [*((task, PACKED) for task in ("mlm", "tagging", "classification")), ("mlm", ROTARY)],
+)
+def test_half_precision_is_packed_and_captured(task, encoder, tmp_path: Path):
     """Both ways round differently; so do packed and padded sentences."""
     losses = []
     for name in ("captured", "eager", "padded"):
-        given = settings(task, PACKED, size=200, chunk=4, precision="bf16")
+        given = settings(task, encoder, size=200, chunk=4, precision="bf16")
+        if task == "mlm":
+            given = replace(given, task=replace(given.task, tied=True))
         run = prepare(given, tmp_path / name, Path("."), Reporter(), Accelerator())
         assert run.plan.packed
         if name != "captured":

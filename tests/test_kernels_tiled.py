@@ -16,6 +16,7 @@ from probformer.potentials.buckets import Buckets
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WORDS = ["full", "uv", "uvw", "shared-uv", "rotary"]
 LABELS, CHANNELS, RANK = 7, 2, 6
+BY_LENGTH = messages.kernels_for
 
 
 @pytest.fixture(autouse=True)
@@ -219,9 +220,17 @@ def test_tiles_draw_what_short_sentences_draw(step, monkeypatch):
 
 
 @pytest.mark.gpu  # Triton's interpreter cannot multiply bfloat16
+@pytest.mark.parametrize("rank", [RANK, 128])
+@pytest.mark.parametrize("by_length", [False, True])
 @pytest.mark.parametrize("words", WORDS)
-def test_half_precision_draws_the_same_in_both_directions(words):
-    problem, arguments = build(words, [100, 70, 3], rate=0.3)
+def test_half_precision_draws_the_same_in_both_directions(words, by_length, rank, monkeypatch):
+    """In tiles only, or with short sentences by kernels of their own."""
+    if by_length:
+        monkeypatch.setattr(messages, "kernels_for", BY_LENGTH)
+    problem, arguments = build(words, [100, 70, 40, 3], rate=0.3, rank=rank)
+    for matrix in arguments[1:3]:
+        if matrix is not None:
+            matrix *= (RANK / rank) ** 0.25  # scores of the same size
     single = [None if x is None else x.float().to(DEVICE) for x in arguments]
     half = [None if x is None else x.bfloat16() for x in single[:3]] + single[3:]
     actual, expected = (
