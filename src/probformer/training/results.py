@@ -298,7 +298,10 @@ def print_report(
 
 
 def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
-    """A header and lines each: all rows, then parts of them, with a column a row."""
+    """A header and lines each: all rows, then parts of them, with a column a row.
+
+    Columns that say nothing are left out.
+    """
     header = ["run", "figure", "ours", "published", "dev", "seeds", "parameters"]
     header += ["sentences/s", "time"]
     lines = [
@@ -315,7 +318,8 @@ def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
         ]
         for row in rows
     ]
-    yield "", [header, *lines]
+    told = [at for at in range(len(header)) if any(line[at] for line in lines)]
+    yield "", [[line[at] for at in told] for line in [header, *lines]]
     alike: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if cases := row.cases():
