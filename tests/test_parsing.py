@@ -277,7 +277,7 @@ def test_what_is_refused(folder, file, question, message):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("command", [("parse",), ("describe", "--out", "page.html")])
+@pytest.mark.parametrize("command", [("parse",), ("describe", "--out", "page")])
 def test_a_sentence_that_is_too_long_is_named(folder, command):
     positions = {**TRANSFORMER, "positions": "learned", "max_length": 45, "relative": "none"}
     if not (folder / "learned").exists():
@@ -290,7 +290,7 @@ def test_a_sentence_that_is_too_long_is_named(folder, command):
     place = f"long.conllu:{len(TREEBANK.strip().splitlines()) + 2}"
     reason = "has 46 tokens, the position table has places for 45"
     assert done.stderr == f"error: {place} {reason}\n"
-    assert not (folder / "page.html").exists()
+    assert not (folder / "page").exists()
 
 
 def test_a_file_or_a_split(folder):

@@ -43,7 +43,10 @@ class Corpus:
     """Where the vocabulary is counted."""
 
     def digests(self) -> dict[str, str]:
-        """By name, of all sentences, wherever they lie: others have other ones."""
+        """By name, of all sentences, wherever they lie: others have other ones.
+
+        Of texts, where an `EncodedSplit` has one of numbers, which change with the vocabulary.
+        """
         counted = {} if self.counted is self.splits["train"] else {"vocabulary": self.counted}
         return {name: _digest(found) for name, found in (self.splits | counted).items()}
 
@@ -51,7 +54,7 @@ class Corpus:
 def _digest(sentences: Iterable[Sentence]) -> str:
     found = hashlib.sha256()
     for sentence in sentences:
-        found.update(repr(replace(sentence, path="", line=0)).encode(errors="surrogateescape"))
+        found.update(repr(replace(sentence, path="", line=0)).encode())
     return found.hexdigest()[:16]  # short enough for a message
 
 
@@ -69,11 +72,10 @@ def load_corpus(settings: DataSettings, folder: Path) -> Corpus:
 def load_split(settings: DataSettings, folder: Path, name: str) -> Iterable[Sentence]:
     """One split of the corpus, whether or not the files of the others are there."""
     files = isinstance(settings, FileData)
-    names = _names(settings) if files else [*load_corpus(settings, folder).splits]
+    splits = {} if files else load_corpus(settings, folder).splits
+    names = _names(settings) if files else [*splits]
     require(name in names, f"split must be one of {', '.join(names)}, got {name!r}")
-    if files:
-        return _of_files(settings, folder / settings.folder, name)
-    return load_corpus(settings, folder).splits[name]
+    return _of_files(settings, folder / settings.folder, name) if files else splits[name]
 
 
 def _names(settings: FileData) -> list[str]:
