@@ -2,7 +2,9 @@
 
 import json
 import re
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import conllu
 import numpy as np
@@ -242,6 +244,11 @@ def test_the_command(folder, run, decoder):
         line for line in done.stdout.splitlines() if "channel 0" in line
     )
     assert list(SentenceFile(folder / out, "conllu"))
+    table = Path(__file__).parents[1] / "benchmarks/structure_table.py"
+    printed = [re.findall(r"[^│]*[^│\s]", line) for line in done.stdout.splitlines()]
+    printed = [[cell.strip() for cell in line] for line in printed]
+    for row in runpy.run_path(str(table))["markdown"](figures).splitlines()[2:]:
+        assert [cell.strip() for cell in row.strip("|").split("|")] in printed
 
 
 @pytest.mark.parametrize("split", [None, "dev"])
