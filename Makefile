@@ -57,7 +57,7 @@ site: install
 results: install
 	{ for part in published starts better tried claims; do \
 	    cat results/$$part.md; $(BIN)/probformer report results/$$part-*.jsonl --markdown; done; \
-	  cat results/structure.md; $(BIN)/python benchmarks/structure_table.py results/structure.json; \
+	  cat results/structure.md; $(BIN)/python benchmarks/structure_table.py; \
 	  cat results/sentence.md; } > docs/results.part
 	mv docs/results.part docs/results.md
 

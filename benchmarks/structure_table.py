@@ -1,12 +1,12 @@
-"""What `probformer parse --json` found, as a table: python benchmarks/structure_table.py FILE"""
+"""What `probformer parse --json` found of `mlm-ptb-pt`, as a table of docs/results.md."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+FOUND = Path(__file__).parents[1] / "results/structure.json"
 _MEASURES = {
     "uas": "UAS",
     "uuas": "UUAS",
@@ -24,4 +24,4 @@ def markdown(found: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    print(markdown(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))), end="")
+    print(markdown(json.loads(FOUND.read_text(encoding="utf-8"))), end="")
