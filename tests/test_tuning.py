@@ -282,7 +282,7 @@ def test_a_study_keeps_to_its_sentences(tmp_path, space):
     run(tmp_path / "out", space, trials=1, changes=changes)
     run(tmp_path / "out", space, trials=2, changes=changes)
     (tmp_path / "dev").write_text("a b c\nb c c\n" * 20)
-    with pytest.raises(InputError, match=r"the study 'study' has digest of dev = .* begin another"):
+    with pytest.raises(InputError, match="the study 'study' began with other sentences of dev"):
         run(tmp_path / "out", space, trials=3, changes=changes)
     assert len(list(tmp_path.glob("out/trial-*"))) == 2
 

@@ -55,7 +55,7 @@ def _digest(sentences: Iterable[Sentence]) -> str:
     found = hashlib.sha256()
     for sentence in sentences:
         found.update(repr(replace(sentence, path="", line=0)).encode())
-    return found.hexdigest()[:16]  # short enough for a message
+    return found.hexdigest()
 
 
 def load_corpus(settings: DataSettings, folder: Path) -> Corpus:

@@ -126,11 +126,13 @@ def open_search(
         except Exception as error:  # of whichever database it is
             reason = str(error).splitlines()[0]
             raise InputError(f"--storage {storage}: cannot be used: {reason}") from None
-        _join(study, folder, _definition(space, digests))
+        _join(study, folder, _definition(space), dict(digests))
     return Search(study, folder, space, sampler, seed)
 
 
-def _join(study: optuna.Study, folder: Path, asked: dict[str, Any]) -> None:
+def _join(
+    study: optuna.Study, folder: Path, asked: dict[str, Any], digests: dict[str, str]
+) -> None:
     """Refuses a study that is about something else, or that has another folder."""
     before, marker = study.user_attrs.get("definition"), folder / "study.json"
     if before is None:
@@ -139,24 +141,28 @@ def _join(study: optuna.Study, folder: Path, asked: dict[str, Any]) -> None:
         identity = uuid.uuid4().hex
         write_json(marker, {"study": study.study_name, "id": identity})
         study.set_user_attr("id", identity)
+        study.set_user_attr("digests", digests)
         study.set_user_attr("definition", asked)
         return
     for key in dict.fromkeys([*before, *asked]):
         old, new = before.get(key, "none"), asked.get(key, "none")
         message = f"has {key} = {old!r}, but {new!r} is asked for; --study and --out begin another"
         require(old == new, f"the study {study.study_name!r} {message}")
+    for name, digest in digests.items():
+        message = f"began with other sentences of {name}; --study and --out begin another"
+        same = study.user_attrs["digests"].get(name) == digest
+        require(same, f"the study {study.study_name!r} {message}")
     same = marker.is_file() and read_json(marker).get("id") == study.user_attrs["id"]
     message = f"is not the folder of the study {study.study_name!r}, which all workers share"
     require(same, f"{folder}: {message}")
 
 
-def _definition(space: Space, digests: Mapping[str, str]) -> dict[str, Any]:
+def _definition(space: Space) -> dict[str, Any]:
     """What must not change during a study, by name."""
     settings = flat(to_dict(space.settings({})))
     ranges = {f"range of {name}": to_dict(range) for name, range in space.ranges.items()}
-    sentences = {f"digest of {name}": digest for name, digest in digests.items()}
     settings.pop("name", None)
-    return {**settings, **ranges, **sentences}
+    return {**settings, **ranges}
 
 
 def _storage(storage: str | None, folder: Path) -> BaseStorage:
