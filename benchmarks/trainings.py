@@ -9,7 +9,9 @@ OUT/figures.jsonl; `probformer report` shows it.
 Several runs on one GPU take turns, unless NVIDIA's MPS is started before them
 (`nvidia-cuda-mps-control -d`). With it, five trainings of a model of the paper's table together did
 1.3 to 2.5 times the steps of one alone on an H200, the more the smaller the model; large models
-slow down small ones beside them, and eleven at a time did fewer steps in all than four.
+slow down small ones beside them, and eleven at a time did fewer steps in all than four. Under MPS,
+killing one of them (`kill -9`) ended the others too, with an illegal memory access; `--minutes`
+asks them to stop.
 """
 
 from __future__ import annotations
