@@ -24,11 +24,8 @@ test: install
 test-all: test
 	$(PYTEST) -m long
 
-GPU_TESTS := $(addprefix tests/test_,kernels.py kernels_tiled.py kernels_mixing.py \
-	kernels_transformer.py captured.py gpu.py packing.py)
-
 test-gpu: install
-	$(BIN)/python -m pytest $(GPU_TESTS) -m "gpu or long or not long"
+	$(BIN)/python tests/run_gpu.py
 
 lint: install
 	$(BIN)/ruff check .

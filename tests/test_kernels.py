@@ -30,6 +30,8 @@ from probformer.kernels.labels import updated_labels
 from probformer.kernels.messages import kernels_for, word_messages
 from probformer.kernels.problem import Contexts, Layout, Problem, Vectors
 
+pytestmark = pytest.mark.kernels
+
 TWICE = Inference(iterations=2, lambda_h=0.7)
 MIXED = Inference(iterations=3, lambda_h=0.7, step_h=0.6)
 

@@ -16,6 +16,8 @@ from probformer.potentials import UV, as_potentials
 pytest.importorskip("triton", reason="needs Triton")
 from probformer.kernels import launching, messages, short, tiled
 
+pytestmark = pytest.mark.kernels
+
 THRICE = Inference(iterations=3, lambda_h=0.7, step_h=0.6)
 """The first heads are only remembered, the second ones mixed, too, the last ones only mixed."""
 DECAY = Inference(iterations=3, lambda_h=0.7, step_z=0.9, step_decay=True)

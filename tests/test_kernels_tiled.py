@@ -13,6 +13,8 @@ from probformer.kernels.messages import word_messages
 from probformer.kernels.problem import Contexts, Gradients, Layout, Problem, Vectors
 from probformer.potentials.buckets import Buckets
 
+pytestmark = pytest.mark.kernels
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WORDS = ["full", "uv", "uvw", "shared-uv", "rotary"]
 LABELS, CHANNELS, RANK = 7, 2, 6

@@ -14,6 +14,8 @@ from probformer.kernels.attention import attend
 from probformer.kernels.residual import add_and_normalise
 from probformer.packing import Packing
 
+pytestmark = pytest.mark.kernels
+
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LENGTHS = (40, 3, 0, 1, 17, 33)
 """Of sentences for both kinds of blocks; one is missing."""

@@ -12,6 +12,8 @@ from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.errors import InputError
 from probformer.packing import Packing
 
+pytestmark = pytest.mark.kernels
+
 LENGTHS = (4, 0, 7, 1, 2)
 """One is missing, one is alone."""
 UNROOTED = [name for name in EXTRAS if "root" not in name]

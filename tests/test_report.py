@@ -6,7 +6,9 @@ import runpy
 import shlex
 import shutil
 import statistics
+import subprocess
 from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -150,6 +152,17 @@ def test_figures_are_kept_a_line_a_run(runs, tmp_path):
     assert [line["figures"] for line in lines] == [run.figures for run in row.runs]
     assert lines[0]["environment"]["torch"]
     assert lines[0]["sentences"] == 2 * 64
+
+
+def test_a_kept_figure_says_when_by_which_commit_and_from_which_data_it_comes(runs, tmp_path):
+    print_report([runs / "tagger"], True, None, tmp_path / "kept.jsonl")
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    for line in (tmp_path / "kept.jsonl").read_text(encoding="utf-8").splitlines():
+        environment = json.loads(line)["environment"]
+        assert datetime.fromisoformat(environment["date"]).tzinfo is not None
+        assert (environment["commit"] or "").removesuffix("-dirty") == commit
+        assert set(environment["data"]) == {"train", "dev", "test"}
 
 
 def test_kept_figures_are_reported_like_the_runs(runs, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""Mean-field inference: the loop that turns out to be a transformer.
+"""Mean-field inference: the loop that resembles a transformer.
 
 Variables: labels Z (and ROOT's), heads H (and split globals G). In each iteration the heads hear
 F of the labels, then the labels hear S + G of the heads (asynchronous, section 2.3.2); or

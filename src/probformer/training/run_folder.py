@@ -15,10 +15,13 @@ The first three are enough to load a model: `probformer.hf` writes no more.
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -221,9 +224,33 @@ def _epoch_of(line: str) -> float:
 def _environment() -> dict[str, Any]:
     return {
         "probformer": probformer.__version__,
+        "commit": _commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "torch": torch.__version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
     }
+
+
+def _commit() -> str | None:
+    """Of the source in a git checkout, with "-dirty" after changes; else PROBFORMER_COMMIT."""
+    root = Path(probformer.__file__).parents[2]  # the checkout, where this is src/probformer
+    if not (root / ".git").exists():
+        return os.environ.get("PROBFORMER_COMMIT")
+    command = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--abbrev=40",
+        "--exclude=*",
+        "--dirty",
+    ]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):  # no git here, or not for this user
+        return None
+    return found.stdout.strip()
