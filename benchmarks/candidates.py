@@ -14,8 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from probformer import fused
-from probformer.baselines import Transformer
 from probformer.config import (
     EncoderSettings,
     FullSettings,
@@ -26,8 +24,10 @@ from probformer.config import (
     TransformerSettings,
     UVSettings,
 )
-from probformer.encoder import Encoder
-from probformer.potentials.buckets import Buckets
+from probformer.crf import fused
+from probformer.crf.potentials.buckets import Buckets
+from probformer.models.encoder import Encoder
+from probformer.models.transformer import Transformer
 
 VOCABULARY = 10_000
 

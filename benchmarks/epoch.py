@@ -31,7 +31,7 @@ from probformer.config import (
 from probformer.config.lookup import read_settings
 from probformer.data.batches import training_batches
 from probformer.training.loop import Training
-from probformer.training.report import Reporter
+from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 from step import machine, synchronise
 

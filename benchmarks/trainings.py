@@ -27,8 +27,8 @@ from pathlib import Path
 from probformer.config.lookup import read_settings
 from probformer.config.reading import Settings, from_dict, from_toml
 from probformer.errors import InputError, require
-from probformer.training.results import Result
-from probformer.training.run_folder import read_final
+from probformer.runs.results import Result
+from probformer.runs.run_folder import read_final
 from probformer.training.seeds import parse_seeds
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from probformer.potentials import (
+from probformer.crf.potentials import (
     UV,
     UVW,
     Full,

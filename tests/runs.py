@@ -6,8 +6,8 @@ from pathlib import Path
 from accelerate import Accelerator
 
 from probformer.config import RunSettings, from_dict
-from probformer.training.report import LineReporter
-from probformer.training.run_folder import read_metrics, write_description, write_weights
+from probformer.runs.run_folder import read_metrics, write_description, write_weights
+from probformer.training.progress import LineReporter
 from probformer.training.start import prepare
 
 PT = {

@@ -5,10 +5,9 @@ import torch
 
 from models import D, H, build, random_batch
 from probformer import Evidence, Inference, mean_field
-from probformer.energy import energy
-from probformer.errors import InputError
-from probformer.evidence import FREE, ROOT
-from probformer.potentials import (
+from probformer.crf.energy import energy
+from probformer.crf.evidence import FREE, ROOT
+from probformer.crf.potentials import (
     UV,
     UVW,
     Full,
@@ -19,6 +18,7 @@ from probformer.potentials import (
     SharedUV,
     build_potentials,
 )
+from probformer.errors import InputError
 
 UNARY, MASK = random_batch((4, 2))
 

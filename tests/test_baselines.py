@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from probformer import Transformer
-from probformer.baselines import Attention, sinusoids
 from probformer.config import TransformerSettings
 from probformer.errors import InputError
+from probformer.models.transformer import Attention, sinusoids
 
 SMALL = TransformerSettings(width=12, layers=2, heads=3, head_width=4, feed_forward=20)
 VARIANTS = {

@@ -8,9 +8,9 @@ import torch
 
 from probformer.data.layout import packed, padded
 from probformer.errors import InputError
+from probformer.runs.run_folder import load_run
 from probformer.tasks.batch import Plan, mean_weights
 from probformer.training.evaluation import evaluate
-from probformer.training.run_folder import load_run
 from probformer.training.updates import DeviceUpdates, Updates
 from runs import PT, TRANSFORMER, ready, settings
 

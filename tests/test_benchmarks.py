@@ -16,7 +16,7 @@ import trainings
 import updates
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.config.lookup import read_settings
-from probformer.training.results import collect
+from probformer.runs.results import collect
 from runs import saved
 
 

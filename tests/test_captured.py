@@ -10,7 +10,7 @@ from accelerate import Accelerator
 
 from probformer.errors import InputError
 from probformer.training.captured import CapturedGradients, Gradients
-from probformer.training.report import Reporter
+from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 from runs import PT, TRANSFORMER, settings
 

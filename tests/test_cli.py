@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 from probformer.analysis.parse_command import parse_file
 from probformer.analysis.parsing import Question
 from probformer.cli import app
+from probformer.cli.errors import _guarded
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
-from probformer.endings import _guarded
 from probformer.errors import InputError
 from probformer.training.seeds import parse_seeds
 

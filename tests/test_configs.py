@@ -12,8 +12,8 @@ from probformer.config import FileData
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.data.builtin import builtin_cogs, builtin_corpus
 from probformer.data.sentence import NO_HEAD, Sentence
-from probformer.training.report import Reporter
-from probformer.training.run_folder import build_encoder
+from probformer.runs.run_folder import build_encoder
+from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 
 PUBLISHED_SIZES = {

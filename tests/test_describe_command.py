@@ -13,8 +13,8 @@ from probformer.analysis.description_page import _escaped, describe_run
 from probformer.config import FileData, from_dict
 from probformer.data.builtin import builtin_corpus
 from probformer.errors import InputError
+from probformer.runs.run_folder import load_run
 from probformer.training.commands import train_one
-from probformer.training.run_folder import load_run
 from runs import PT, TRANSFORMER, settings
 from test_cli import probformer
 

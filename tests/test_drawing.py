@@ -12,7 +12,7 @@ from probformer.analysis.reading import read_sentences
 from probformer.cli import app
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
-from probformer.training.run_folder import load_run
+from probformer.runs.run_folder import load_run
 from runs import PT, TRANSFORMER, saved
 
 SENTENCE = "the dog sleeps ."

@@ -5,8 +5,8 @@ import torch
 
 from probformer import Encoder, Evidence, Inference, Transformer, mean_field
 from probformer.config import EncoderSettings, GlobalSettings, RootSettings, UVSettings
+from probformer.crf.potentials import UV, Potentials, Root, Rotary
 from probformer.errors import InputError
-from probformer.potentials import UV, Potentials, Root, Rotary
 
 SETTINGS = EncoderSettings(
     labels=6,

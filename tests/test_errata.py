@@ -12,9 +12,9 @@ import torch.nn.functional as F
 
 from probformer import Inference, mean_field, reference
 from probformer.config.lookup import read_settings
-from probformer.potentials import UV, Full, Global, Potentials
+from probformer.crf.potentials import UV, Full, Global, Potentials
+from probformer.runs.run_folder import build_encoder
 from probformer.testing import reference_sentence
-from probformer.training.run_folder import build_encoder
 
 TESTS = Path(__file__).parent
 N, D, H, R = 5, 6, 2, 3

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from probformer import Inference, mean_field, reference
-from probformer.potentials import UV, Full, Potentials
+from probformer.crf.potentials import UV, Full, Potentials
 from probformer.testing import reference_sentence
 
 N, D, H, R = 5, 6, 2, 3

@@ -8,7 +8,7 @@ import torch
 
 from models import EXTRAS, build
 from probformer import Inference, mean_field, reference
-from probformer.potentials import UV, Full, Global, Potentials, Root
+from probformer.crf.potentials import UV, Full, Global, Potentials, Root
 from probformer.testing import reference_sentence
 
 ALL_ONE = Inference(iterations=8, lambda_z=1.0, lambda_h=1.0)

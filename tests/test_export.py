@@ -14,11 +14,11 @@ import torch
 from tokenizers import Tokenizer
 
 from models import WORDS, D
+from probformer.crf.potentials.all_pairs import AllPairs
 from probformer.errors import InputError
 from probformer.export import export_run
-from probformer.potentials.all_pairs import AllPairs
-from probformer.training.predict import predict
-from probformer.training.run_folder import load_run
+from probformer.runs.prediction import predict
+from probformer.runs.run_folder import load_run
 from runs import PT, TRANSFORMER, saved
 
 GAMMA_3 = {**PT, "potential": {"kind": "uv", "rank": 4, "gamma": 3}}

@@ -7,7 +7,7 @@ import pytest
 
 from probformer.config import VocabularySettings
 from probformer.data.encoded import EncodedSplit
-from probformer.data.forgetting import forget_words
+from probformer.data.word_dropout import forget_words
 from runs import ready, settings
 
 RARE, FREQUENT = 4000, 4000

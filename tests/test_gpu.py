@@ -5,8 +5,8 @@ import torch
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Encoder, Inference, mean_field
-from probformer.baselines import Attention
 from probformer.config import EncoderSettings, RotarySettings, TransformerSettings, UVSettings
+from probformer.models.transformer import Attention
 
 pytestmark = pytest.mark.gpu
 

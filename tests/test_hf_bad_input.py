@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
-from probformer.training.run_folder import load_run
+from probformer.runs.run_folder import load_run
 from runs import PT, TRANSFORMER, saved
 
 transformers = pytest.importorskip("transformers", reason="needs the package transformers")

@@ -8,8 +8,8 @@ import torch
 
 from hf_runs import LINES, encoded, own_logits
 from probformer.config import VocabularySettings
-from probformer.training.predict import predict
-from probformer.training.run_folder import load_run
+from probformer.runs.prediction import predict
+from probformer.runs.run_folder import load_run
 from runs import PT, TRANSFORMER, saved
 
 transformers = pytest.importorskip("transformers", reason="needs the package transformers")

@@ -11,8 +11,8 @@ from probformer.cli import app
 from probformer.config import BuiltinData
 from probformer.data.corpus import load_corpus
 from probformer.data.vocabulary import Vocabulary
-from probformer.training.predict import predict
-from probformer.training.run_folder import load_run
+from probformer.runs.prediction import predict
+from probformer.runs.run_folder import load_run
 from runs import PT, TRANSFORMER
 
 transformers = pytest.importorskip("transformers", reason="needs the package transformers")

@@ -5,41 +5,34 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import probformer
+from probformer.old_paths import MOVED
 
 SOURCE = Path(probformer.__file__).parent
 TOP_DOWN = [
     "__main__",
     "cli",
-    "endings",
     "web",
     "hf",
     "tuning",
     "export",
+    "trees",
     "analysis",
     "training",
+    "runs",
     "tasks",
     "data",
     "testing",
-    "heads",
-    "baselines",
-    "encoder",
-    "inference",
-    "fused_layers",
-    "fused",
-    "variables",
-    "input_checks",
-    "energy",
-    "posterior",
+    "models",
     "potentials",
+    "crf",
     "kernels",
     "packing",
-    "reference",
-    "evidence",
-    "normalisers",
     "viz",
     "config",
-    "trees",
+    "old_paths",
     "errors",
 ]
 
@@ -70,6 +63,15 @@ def test_imports_point_down():
             continue
         for other in imports_of(path) - {part}:
             assert TOP_DOWN.index(other) > TOP_DOWN.index(part), f"{relative} imports {other}"
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_old_import_paths_give_the_same_modules(old):
+    code = f"""
+import {old} as old, {MOVED[old]} as new
+assert old is new and new.__name__ == new.__spec__.name == {MOVED[old]!r}
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_importing_the_package_does_not_import_torch():

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, mean_field, reference
-from probformer.evidence import FREE, ROOT
-from probformer.normalisers import softmax
+from probformer.crf.evidence import FREE, ROOT
+from probformer.crf.normalisers import softmax
 from probformer.testing import reference_sentence
 
 RUNS = {

@@ -18,17 +18,17 @@ from kernel_runs import (
 )
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, fused, mean_field, reference
-from probformer.potentials import UV, as_potentials
+from probformer.crf.potentials import UV, as_potentials
 from probformer.testing import reference_sentence
-from probformer.training.report import Reporter
+from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 from runs import PT, settings
 
 pytest.importorskip("triton", reason="needs Triton")
-from probformer.kernels import short, tiled
-from probformer.kernels.labels import updated_labels
-from probformer.kernels.messages import kernels_for, word_messages
-from probformer.kernels.problem import Contexts, Layout, Problem, Vectors
+from probformer.kernels.crf import short, tiled
+from probformer.kernels.crf.labels import updated_labels
+from probformer.kernels.crf.messages import kernels_for, word_messages
+from probformer.kernels.crf.problem import Contexts, Layout, Problem, Vectors
 
 pytestmark = pytest.mark.kernels
 
@@ -190,7 +190,7 @@ def distances_in_half_precision(inference, words, extras, lengths, seed):
     for kernels in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fused, "kernels_run_on", lambda device, kernels=kernels: kernels)
-            patch.setattr("probformer.inference._read", read_in_half_precision)
+            patch.setattr("probformer.crf.inference._read", read_in_half_precision)
             outputs, by = run(potentials, unary, mask, inference, autocast=True)
         pairs = zip([*outputs, *by], truth, strict=True)
         found.append(sum(((x.double().cpu() - y).norm() / y.norm()).item() for x, y in pairs))

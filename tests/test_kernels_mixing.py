@@ -11,10 +11,11 @@ from kernel_runs import (
 )
 from models import build, random_batch
 from probformer import Inference, fused, mean_field
-from probformer.potentials import UV, as_potentials
+from probformer.crf.potentials import UV, as_potentials
 
 pytest.importorskip("triton", reason="needs Triton")
-from probformer.kernels import launching, messages, short, tiled
+from probformer.kernels import launching
+from probformer.kernels.crf import messages, short, tiled
 
 pytestmark = pytest.mark.kernels
 

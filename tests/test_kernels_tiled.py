@@ -8,10 +8,11 @@ import torch
 from probformer.errors import InputError
 
 pytest.importorskip("triton", reason="needs Triton")
-from probformer.kernels import launching, messages, short, tiled
-from probformer.kernels.messages import word_messages
-from probformer.kernels.problem import Contexts, Gradients, Layout, Problem, Vectors
-from probformer.potentials.buckets import Buckets
+from probformer.crf.potentials.buckets import Buckets
+from probformer.kernels import launching
+from probformer.kernels.crf import messages, short, tiled
+from probformer.kernels.crf.messages import word_messages
+from probformer.kernels.crf.problem import Contexts, Gradients, Layout, Problem, Vectors
 
 pytestmark = pytest.mark.kernels
 

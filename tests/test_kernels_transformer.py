@@ -6,12 +6,12 @@ from torch import nn
 
 pytest.importorskip("triton")
 
-from probformer import fused_layers
-from probformer.baselines import Transformer
 from probformer.config import TransformerSettings
-from probformer.fused_layers import rounded_together
-from probformer.kernels.attention import attend
-from probformer.kernels.residual import add_and_normalise
+from probformer.kernels.transformer.attention import attend
+from probformer.kernels.transformer.residual import add_and_normalise
+from probformer.models import fused_layers
+from probformer.models.fused_layers import rounded_together
+from probformer.models.transformer import Transformer
 from probformer.packing import Packing
 
 pytestmark = pytest.mark.kernels

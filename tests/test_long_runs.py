@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probformer.training.run_folder import read_metrics
+from probformer.runs.run_folder import read_metrics
 from runs import assert_same_runs
 
 pytestmark = pytest.mark.long

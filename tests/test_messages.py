@@ -5,10 +5,10 @@ import torch
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Inference, mean_field, reference
-from probformer.energy import energy, free_energy, marginals_by_variable
+from probformer.crf.energy import energy, free_energy, marginals_by_variable
+from probformer.crf.potentials.buckets import Buckets
+from probformer.crf.potentials.pairwise import Pairs
 from probformer.errors import InputError
-from probformer.potentials.buckets import Buckets
-from probformer.potentials.pairwise import Pairs
 from probformer.testing import assert_messages_are_gradients, reference_sentence
 
 

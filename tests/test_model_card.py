@@ -10,8 +10,8 @@ import yaml
 from probformer.config import FileData
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.data.registry import list_corpora
-from probformer.training.model_card import known_corpus, model_card
-from probformer.training.run_folder import write_description, write_model_card
+from probformer.runs.model_card import known_corpus, model_card
+from probformer.runs.run_folder import write_description, write_model_card
 from runs import PT, TRANSFORMER, ready, saved, settings
 
 RESULTS = Path(__file__).parents[1] / "docs/results.md"

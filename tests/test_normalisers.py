@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from probformer.normalisers import NORMALISERS, relu, softmax, squares
+from probformer.crf.normalisers import NORMALISERS, relu, softmax, squares
 
 FORBIDDEN = torch.tensor([[False, True, False], [True, True, True]])
 

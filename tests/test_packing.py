@@ -7,9 +7,9 @@ import torch
 
 from models import EXTRAS, WORDS, build
 from probformer import Encoder, Inference, mean_field
-from probformer.baselines import Transformer
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.errors import InputError
+from probformer.models.transformer import Transformer
 from probformer.packing import Packing
 
 pytestmark = pytest.mark.kernels

@@ -9,10 +9,10 @@ import torch
 from probformer.config import CogsSettings
 from probformer.data.corpus import load_corpus
 from probformer.errors import InputError
+from probformer.runs.run_folder import load_run
 from probformer.tasks.cogs import KINDS, Cogs
 from probformer.tasks.labels import Labels
 from probformer.tasks.patterns import Pattern, likeliest_together
-from probformer.training.run_folder import load_run
 from runs import saved
 
 NAMES = {

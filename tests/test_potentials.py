@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from models import WORDS, D, H, build
+from probformer.crf.potentials import UV, UVW, Full, Global, Potentials, Root, Rotary, SharedUV
+from probformer.crf.potentials.buckets import Buckets, band_from_matrix, matrix_from_band
 from probformer.errors import InputError
-from probformer.potentials import UV, UVW, Full, Global, Potentials, Root, Rotary, SharedUV
-from probformer.potentials.buckets import Buckets, band_from_matrix, matrix_from_band
 
 
 @pytest.mark.parametrize("words", WORDS)

@@ -5,7 +5,7 @@ import torch
 
 from models import EXTRAS, WORDS, build, random_batch
 from probformer import Inference, mean_field
-from probformer.potentials import UV
+from probformer.crf.potentials import UV
 
 
 def distance(words, extras, run):

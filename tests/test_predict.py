@@ -8,9 +8,9 @@ import torch
 
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
+from probformer.runs.prediction import predict, predict_lines
+from probformer.runs.run_folder import load_run
 from probformer.training.commands import train_one
-from probformer.training.predict import predict, predict_lines
-from probformer.training.run_folder import load_run
 from runs import PT, TRANSFORMER, saved, settings
 
 LINES = ["the dogs like her .", "", "Alice watched <mask> in the park .", "zzz"]

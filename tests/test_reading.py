@@ -11,7 +11,7 @@ from accelerate import Accelerator
 from probformer.analysis.reading import Reading, _batches, channel_of, read_sentences
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
-from probformer.training.report import Reporter
+from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 from runs import PT, TRANSFORMER, settings
 

@@ -19,8 +19,7 @@ from probformer.config import RunSettings, from_dict, to_dict, to_toml
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, counted
-from probformer.training.commands import train_one
-from probformer.training.results import (
+from probformer.runs.results import (
     Row,
     _changes,
     _published,
@@ -28,7 +27,8 @@ from probformer.training.results import (
     collect,
     print_report,
 )
-from probformer.training.run_folder import load_run
+from probformer.runs.run_folder import load_run
+from probformer.training.commands import train_one
 from runs import TRANSFORMER, settings
 from test_cli import probformer
 

@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from launched import ONE_NODE, TORCHRUN, launched, steps_saved, train
-from probformer.endings import _guarded
+from probformer.cli.errors import _guarded
 from probformer.errors import InputError
+from probformer.runs.run_folder import read_metrics
 from probformer.training import processes
-from probformer.training.run_folder import read_metrics
 from probformer.training.stopping import only_one
 from runs import assert_same_runs
 

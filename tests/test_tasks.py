@@ -11,7 +11,6 @@ from seqeval.metrics import f1_score
 from seqeval.scheme import IOBES
 from torch import nn
 
-from probformer.baselines import Transformer
 from probformer.config import (
     ClassificationSettings,
     CogsSettings,
@@ -22,9 +21,10 @@ from probformer.config import (
 )
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
-from probformer.encoder import Encoder
 from probformer.errors import InputError
-from probformer.heads import Pointer, project, word_head
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Pointer, project, word_head
+from probformer.models.transformer import Transformer
 from probformer.tasks import build_task
 from probformer.tasks.labels import IGNORE, Labels
 from probformer.tasks.task import sentence_losses

@@ -19,6 +19,8 @@ from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError
+from probformer.runs.prediction import predict
+from probformer.runs.run_folder import load_run, read_metrics
 from probformer.tasks import build_task
 from probformer.tasks.batch import Plan
 from probformer.tasks.labels import IGNORE
@@ -26,8 +28,6 @@ from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import gold_head_loss
 from probformer.training import loop
 from probformer.training.commands import train_one
-from probformer.training.predict import predict
-from probformer.training.run_folder import load_run, read_metrics
 from probformer.training.schedule import build_schedule
 from runs import LARGER, PT, TRANSFORMER, assert_same_runs, ready, settings
 
@@ -373,7 +373,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "disk")
 
-    monkeypatch.setattr("probformer.training.files.save_file", full)
+    monkeypatch.setattr("probformer.runs.files.save_file", full)
     with pytest.raises(OSError, match="No space left"):
         training._save()
     after = {path: path.read_bytes() for path in before}

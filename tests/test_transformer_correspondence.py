@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from probformer import Inference, mean_field
-from probformer.potentials import UV, Full, Global, Potentials
+from probformer.crf.potentials import UV, Full, Global, Potentials
 
 N, D, H, R = 6, 8, 3, 4
 

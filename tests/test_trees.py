@@ -7,9 +7,9 @@ import networkx
 import numpy as np
 import pytest
 
+from probformer.analysis.trees import ROOT, argmax_heads, decode, projective_tree, spanning_tree
 from probformer.data.sentence import NO_HEAD
 from probformer.errors import InputError
-from probformer.trees import ROOT, argmax_heads, decode, projective_tree, spanning_tree
 
 
 def is_tree(heads) -> bool:

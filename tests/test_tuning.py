@@ -14,8 +14,8 @@ from probformer.config.lookup import read_settings, read_values, shipped_configs
 from probformer.config.reading import flat
 from probformer.data.corpus import load_corpus
 from probformer.errors import InputError
+from probformer.runs.run_folder import load_run, read_metrics
 from probformer.training.loop import Training
-from probformer.training.run_folder import load_run, read_metrics
 from probformer.tuning.command import tune
 from probformer.tuning.plot import plot_search
 from probformer.tuning.space import read_space

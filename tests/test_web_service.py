@@ -10,11 +10,11 @@ import torch
 from probformer.analysis.drawing import draw, owners
 from probformer.analysis.reading import read_sentence
 from probformer.config import VocabularySettings
+from probformer.crf.evidence import FREE, ROOT, Evidence
+from probformer.crf.inference import mean_field
 from probformer.errors import InputError
-from probformer.evidence import FREE, ROOT, Evidence
-from probformer.inference import mean_field
-from probformer.training.predict import predict
-from probformer.training.run_folder import load_run
+from probformer.runs.prediction import predict
+from probformer.runs.run_folder import load_run
 from probformer.web.encoding import as_json
 from probformer.web.questions import DrawQuestion, InferQuestion
 from probformer.web.service import Explorer, NotFound

@@ -8,27 +8,31 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from probformer.old_paths import keep_old_paths
+
 if TYPE_CHECKING:
-    from probformer.baselines import Transformer
     from probformer.config import Inference
-    from probformer.encoder import Encoder
-    from probformer.evidence import Evidence
-    from probformer.inference import mean_field
-    from probformer.posterior import Posterior
-    from probformer.training.predict import predict
-    from probformer.training.run_folder import load_run
+    from probformer.crf.evidence import Evidence
+    from probformer.crf.inference import mean_field
+    from probformer.crf.posterior import Posterior
+    from probformer.models.encoder import Encoder
+    from probformer.models.transformer import Transformer
+    from probformer.runs.prediction import predict
+    from probformer.runs.run_folder import load_run
 
 __version__ = "0.1.0"
 
+keep_old_paths()
+
 _HOMES = {
-    "Encoder": "probformer.encoder",
-    "Evidence": "probformer.evidence",
+    "Encoder": "probformer.models.encoder",
+    "Evidence": "probformer.crf.evidence",
     "Inference": "probformer.config",
-    "Posterior": "probformer.posterior",
-    "Transformer": "probformer.baselines",
-    "load_run": "probformer.training.run_folder",
-    "predict": "probformer.training.predict",
-    "mean_field": "probformer.inference",
+    "Posterior": "probformer.crf.posterior",
+    "Transformer": "probformer.models.transformer",
+    "load_run": "probformer.runs.run_folder",
+    "predict": "probformer.runs.prediction",
+    "mean_field": "probformer.crf.inference",
 }
 
 __all__ = [

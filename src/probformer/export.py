@@ -20,17 +20,17 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from probformer.config import TransformerSettings
-from probformer.encoder import Encoder
+from probformer.crf.potentials.all_pairs import AllPairs
 from probformer.errors import InputError, require, require_packages
-from probformer.heads import Model, SeveralHeads
-from probformer.potentials.all_pairs import AllPairs
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Model, SeveralHeads
+from probformer.runs.files import require_writable, write_bytes
+from probformer.runs.run_folder import Run, load_run
 from probformer.tasks.classification import Classification
 from probformer.tasks.cogs import Cogs
 from probformer.tasks.mlm import MaskedLM
 from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Task
-from probformer.training.files import require_writable, write_bytes
-from probformer.training.run_folder import Run, load_run
 
 Outputs = dict[str, Tensor]
 Answers = Callable[[Tensor, Tensor], Outputs]

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from probformer import reference
 from probformer.config import Inference
-from probformer.normalisers import softmax
-from probformer.potentials import (
+from probformer.crf import reference
+from probformer.crf.normalisers import softmax
+from probformer.crf.potentials import (
     UV,
     UVW,
     Full,

@@ -18,7 +18,7 @@ from probformer.analysis.reading import Reading, read_sentences
 from probformer.analysis.texts import count_unknown
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError, require
-from probformer.training.run_folder import Run
+from probformer.runs.run_folder import Run
 
 _OWNERS, _LINKS = 8, 8
 _MOST_WORDS, _MOST_TAGS = 20_000, 500  # of a text, so that tables fit into memory

@@ -18,8 +18,8 @@ from probformer.analysis.describing import Description, describe
 from probformer.analysis.description_tables import NO_LABELS, TextTable, summary, tables
 from probformer.analysis.texts import check_source, read_text
 from probformer.errors import InputError, require_packages
-from probformer.training.files import require_writable, write_text
-from probformer.training.run_folder import load_run
+from probformer.runs.files import require_writable, write_text
+from probformer.runs.run_folder import load_run
 from probformer.viz.words import shown
 
 _SHOWN_LABELS = 20

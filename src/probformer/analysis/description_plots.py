@@ -12,7 +12,7 @@ from probformer.analysis.associations import Floats
 from probformer.analysis.channels import ROOT, Spread
 from probformer.analysis.describing import Description
 from probformer.analysis.labels import Label
-from probformer.training.plots import save_plot
+from probformer.runs.plots import save_plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,11 +15,11 @@ from probformer.analysis.texts import words_of
 from probformer.config import EncoderSettings, RunSettings, from_toml
 from probformer.config.lookup import read_settings
 from probformer.data.vocabulary import MASK, UNKNOWN
-from probformer.encoder import Encoder
 from probformer.errors import InputError, require, require_one_of
-from probformer.training.files import require_writable
-from probformer.training.predict import note_unknown
-from probformer.training.run_folder import Run, load_run
+from probformer.models.encoder import Encoder
+from probformer.runs.files import require_writable
+from probformer.runs.prediction import note_unknown
+from probformer.runs.run_folder import Run, load_run
 
 _GRAPHS = {"factors": viz.factor_graph, "computation": viz.computation_graph}
 _OPTIONS = {

@@ -21,8 +21,8 @@ from probformer.data.conllu import as_conllu, with_heads
 from probformer.data.readers import lines_of
 from probformer.data.sentence import Sentence
 from probformer.errors import counted, require
-from probformer.training.files import require_writable, write_text
-from probformer.training.run_folder import load_run
+from probformer.runs.files import require_writable, write_text
+from probformer.runs.run_folder import load_run
 
 _NOTES = """\
 UAS: words with their gold head. UUAS: gold arcs between words that were found, in any direction.

@@ -18,10 +18,10 @@ from probformer.analysis.attachment import (
     hits_of,
 )
 from probformer.analysis.reading import Reading, read_sentences
+from probformer.analysis.trees import DECODERS, argmax_heads, decode
 from probformer.data.sentence import Sentence
 from probformer.errors import require, require_one_of
-from probformer.training.run_folder import Run
-from probformer.trees import DECODERS, argmax_heads, decode
+from probformer.runs.run_folder import Run
 
 AVERAGE, ANY, BEST = "average", "any channel", "best"
 

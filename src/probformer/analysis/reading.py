@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from probformer.crf.evidence import Evidence
+from probformer.crf.posterior import Posterior
 from probformer.errors import InputError, counted, is_out_of_memory, require
-from probformer.evidence import Evidence
-from probformer.posterior import Posterior
-from probformer.training.predict import encoded_batch, of_sentence
-from probformer.training.run_folder import Run
+from probformer.runs.prediction import encoded_batch, of_sentence
+from probformer.runs.run_folder import Run
 
 _TOGETHER, _PAIRS = 64, 2**17
 """Sentences that are read together: at most so many, with so many pairs of words."""

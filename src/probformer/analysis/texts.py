@@ -10,9 +10,9 @@ from probformer.data.corpus import FileSplit, load_split
 from probformer.data.readers import Format, SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import counted, require
-from probformer.training.predict import check_length
-from probformer.training.report import LineReporter
-from probformer.training.run_folder import Run
+from probformer.runs.prediction import check_length
+from probformer.runs.run_folder import Run
+from probformer.training.progress import LineReporter
 from probformer.training.start import skipped_lines
 
 _FORMATS: dict[str, Format] = {".conllu": "conllu", ".mrg": "mrg", ".txt": "text"}

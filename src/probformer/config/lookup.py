@@ -7,7 +7,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import probformer
 from probformer.config.reading import from_dict
 from probformer.config.run_settings import RunSettings
 from probformer.errors import InputError, require
@@ -47,10 +46,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def shipped_configs(folder: str = ".") -> dict[str, Path]:
-    """The configs that come along, by name; they lie beside the package or inside of it."""
-    package = Path(probformer.__file__).parent
-    roots = (package.parents[1] / "configs", package / "configs")
-    return {path.stem: path for root in roots for path in sorted((root / folder).glob("*.toml"))}
+    """The bundled configs, by name."""
+    bundled = Path(__file__).parent / "bundled"
+    return {path.stem: path for path in sorted((bundled / folder).glob("*.toml"))}
 
 
 def find_config(config: str, folder: str = ".", what: str = "config") -> Path:

@@ -37,7 +37,7 @@ class Inference(Settings):
     """β in [0, 1): how much of the old message stays (appendix B.2)."""
     normaliser_z: NormaliserName | Callable[..., Any] = "softmax"
     normaliser_h: NormaliserName | Callable[..., Any] = "softmax"
-    """One of `probformer.normalisers` by name, or a function of yours like them."""
+    """One of `probformer.crf.normalisers` by name, or a function of yours like them."""
 
     def check(self) -> None:
         require_whole("iterations", self.iterations)

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from probformer.errors import InputError, require
-from probformer.heads import embedding_of
 from probformer.hf.configuration import ProbformerConfig
 from probformer.hf.folders import check_description, check_folder, refuse_misfits
 from probformer.hf.reading import Reading, read
-from probformer.training.run_folder import build_encoder
+from probformer.models.readout import embedding_of
+from probformer.runs.run_folder import build_encoder
 
 _OF_SENTENCES = ("encoder.potentials.root.", "encoder.cls")
 """Weights that an encoder needs only where a head reads whole sentences."""

@@ -9,7 +9,7 @@ from transformers import PretrainedConfig
 
 from probformer.config import EncoderSettings, TransformerSettings, to_dict
 from probformer.errors import InputError, require, require_whole
-from probformer.training.run_folder import FORMAT_VERSION, encoder_settings
+from probformer.runs.run_folder import FORMAT_VERSION, encoder_settings
 
 
 class ProbformerConfig(PretrainedConfig):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from probformer.errors import InputError, require
-from probformer.training.run_folder import FORMAT_VERSION, WEIGHTS
+from probformer.runs.run_folder import FORMAT_VERSION, WEIGHTS
 
 _NAMED = 3
 

@@ -22,9 +22,9 @@ from probformer.config import (
     to_dict,
 )
 from probformer.errors import InputError, require
-from probformer.heads import TiedProjection, sentence_head, word_head
 from probformer.hf.base import ProbformerPreTrainedModel
 from probformer.hf.configuration import ProbformerConfig, classes_of
+from probformer.models.readout import TiedProjection, sentence_head, word_head
 from probformer.tasks.labels import IGNORE
 
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from probformer.baselines import Transformer
-from probformer.encoder import Encoder
-from probformer.posterior import Posterior
+from probformer.crf.posterior import Posterior
+from probformer.models.encoder import Encoder
+from probformer.models.transformer import Transformer
 
 
 @dataclass(frozen=True, eq=False)

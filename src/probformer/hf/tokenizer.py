@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from probformer.data.vocabulary import MASK, UNKNOWN
 from probformer.errors import InputError, require
-from probformer.training.files import read_json
+from probformer.runs.files import read_json
 
 
 class ProbformerTokenizer(PreTrainedTokenizerFast):

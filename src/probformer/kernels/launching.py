@@ -8,7 +8,7 @@ import torch
 import triton
 from torch import Tensor
 
-from probformer.kernels.problem import Problem, Vectors
+from probformer.kernels.crf.problem import Problem, Vectors
 
 _WIDEST = 64
 """Components of vectors in a tile; more come one tile after the other."""

@@ -7,14 +7,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from probformer.baselines import Transformer
 from probformer.data.encoded import Row, Tokens
 from probformer.data.layout import first_words
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
-from probformer.encoder import Encoder
 from probformer.errors import InputError, require
-from probformer.heads import Model, sentence_head
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Model, sentence_head
+from probformer.models.transformer import Transformer
 from probformer.tasks.batch import Batch, Question
 from probformer.tasks.labels import Labels
 from probformer.tasks.task import Counts, CountsSoFar, Task, cross_entropy, weighted_loss

@@ -11,16 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from probformer.baselines import Transformer
 from probformer.config import CogsSettings
 from probformer.data.cogs import NO_PARENT, WordTags, form_from_tags, tags_from_form
 from probformer.data.encoded import Row, Tokens
 from probformer.data.layout import first_words
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
-from probformer.encoder import Encoder
 from probformer.errors import InputError, require
-from probformer.heads import Model, Pointer, SeveralHeads
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Model, Pointer, SeveralHeads
+from probformer.models.transformer import Transformer
 from probformer.tasks.batch import Batch, Question
 from probformer.tasks.labels import IGNORE, Labels
 from probformer.tasks.patterns import Pattern, likeliest_together

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from probformer.baselines import Transformer
 from probformer.config import MaskedLMSettings
 from probformer.data.encoded import EncodedSplit, Row, Tokens
 from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import MASK, Vocabulary
-from probformer.encoder import Encoder
 from probformer.errors import require
-from probformer.heads import Model, word_head
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Model, word_head
+from probformer.models.transformer import Transformer
 from probformer.tasks.batch import PLAIN, Batch, Plan, Question, build_batch
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.task import (

@@ -19,7 +19,7 @@ from probformer.data.spans import (
     spans_strict,
 )
 from probformer.data.vocabulary import Vocabulary
-from probformer.heads import Model
+from probformer.models.readout import Model
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Counts, CountsSoFar

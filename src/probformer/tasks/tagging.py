@@ -7,14 +7,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from probformer.baselines import Transformer
 from probformer.config import NERSettings, TaggingSettings
 from probformer.data.encoded import Row
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
-from probformer.encoder import Encoder
 from probformer.errors import InputError
-from probformer.heads import Model
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Model
+from probformer.models.transformer import Transformer
 from probformer.tasks.batch import Batch
 from probformer.tasks.labels import IGNORE, Labels
 from probformer.tasks.task import (

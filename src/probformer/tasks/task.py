@@ -12,14 +12,14 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from probformer.baselines import Transformer
+from probformer.crf.posterior import Posterior
 from probformer.data.encoded import EncodedSplit, Row, Tokens
 from probformer.data.sentence import NO_HEAD, Sentence
 from probformer.data.vocabulary import Vocabulary
-from probformer.encoder import Encoder
 from probformer.errors import InputError, counted
-from probformer.heads import Model
-from probformer.posterior import Posterior
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Model
+from probformer.models.transformer import Transformer
 from probformer.tasks.batch import PLAIN, UNKNOWN_HEAD, Batch, Plan, Question, build_batch
 from probformer.tasks.labels import IGNORE
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from probformer.training.files import (
+from probformer.runs.files import (
     is_sealed,
     read_json,
     read_tensors,

@@ -10,12 +10,12 @@ from probformer.config import RunSettings
 from probformer.config.lookup import read_settings
 from probformer.data.corpus import build_vocabulary, load_corpus, load_split
 from probformer.errors import counted, require, require_whole
+from probformer.runs.model_card import figures_text
+from probformer.runs.run_folder import has_begun, load_run
 from probformer.training.evaluation import evaluate
 from probformer.training.memory import keep_freed_memory
-from probformer.training.model_card import figures_text
 from probformer.training.processes import join_processes
-from probformer.training.report import LineReporter, Reporter, build_reporter, shown
-from probformer.training.run_folder import has_begun, load_run
+from probformer.training.progress import LineReporter, Reporter, build_reporter, shown
 from probformer.training.seeds import (
     Results,
     one_after_the_other,

@@ -13,7 +13,7 @@ from torch import Tensor
 from probformer.config import Precision
 from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
-from probformer.heads import Model
+from probformer.models.readout import Model
 from probformer.tasks import Task
 from probformer.training.processes import from_all_processes
 

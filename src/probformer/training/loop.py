@@ -25,14 +25,25 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from probformer.config import EncoderSettings, RunSettings
+from probformer.crf.fused import kernels_know
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
-from probformer.data.forgetting import forget_words
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.sentence import NO_HEAD
-from probformer.encoder import Encoder
+from probformer.data.word_dropout import forget_words
 from probformer.errors import InputError
-from probformer.fused import kernels_know
+from probformer.models.encoder import Encoder
+from probformer.runs.files import read_tensors
+from probformer.runs.run_folder import (
+    WEIGHTS,
+    Run,
+    append_metrics,
+    forget_metrics_after,
+    holds_run,
+    read_metrics,
+    write_model_card,
+    write_weights,
+)
 from probformer.tasks.batch import Batch, Plan
 from probformer.tasks.task import gold_head_loss
 from probformer.training.captured import CapturedGradients, Gradients
@@ -44,23 +55,12 @@ from probformer.training.checkpoints import (
     restore_best,
     save_checkpoint,
 )
-from probformer.training.curves import write_curves
 from probformer.training.evaluation import evaluate, products_in
-from probformer.training.files import read_tensors
 from probformer.training.processes import ask_first, sum_over_processes
-from probformer.training.report import Reporter
-from probformer.training.run_folder import (
-    WEIGHTS,
-    Run,
-    append_metrics,
-    forget_metrics_after,
-    holds_run,
-    read_metrics,
-    write_model_card,
-    write_weights,
-)
+from probformer.training.progress import Reporter
 from probformer.training.schedule import build_schedule
 from probformer.training.stopping import Stopped, StopSignal
+from probformer.training.trackers import write_curves
 from probformer.training.updates import DeviceUpdates, Updates
 
 WORDS_TOGETHER = 16384

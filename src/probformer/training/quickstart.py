@@ -16,9 +16,9 @@ from probformer.config import RunSettings
 from probformer.config.lookup import read_settings
 from probformer.data.corpus import load_corpus
 from probformer.data.sentence import Sentence
+from probformer.runs.run_folder import load_run
 from probformer.tasks.mlm import MaskedLM
 from probformer.training.commands import train_one
-from probformer.training.run_folder import load_run
 
 RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt")
 

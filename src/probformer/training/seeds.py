@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from probformer.errors import InputError, counted, require
-from probformer.training.report import shown
-from probformer.training.run_folder import load_description, read_final
+from probformer.runs.run_folder import load_description, read_final
+from probformer.training.progress import shown
 
 Results = dict[str, dict[str, float]]
 

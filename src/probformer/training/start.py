@@ -16,14 +16,8 @@ from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError, counted, require
-from probformer.heads import Model, embedding_of
-from probformer.tasks import Task, build_task
-from probformer.tasks.batch import UNKNOWN_HEAD
-from probformer.training.curves import check_tensorboard
-from probformer.training.loop import Training
-from probformer.training.processes import ask_first
-from probformer.training.report import Reporter
-from probformer.training.run_folder import (
+from probformer.models.readout import Model, embedding_of
+from probformer.runs.run_folder import (
     Run,
     build_encoder,
     clear_run,
@@ -35,6 +29,12 @@ from probformer.training.run_folder import (
     write_description,
     write_settings,
 )
+from probformer.tasks import Task, build_task
+from probformer.tasks.batch import UNKNOWN_HEAD
+from probformer.training.loop import Training
+from probformer.training.processes import ask_first
+from probformer.training.progress import Reporter
+from probformer.training.trackers import check_tensorboard
 
 
 def prepare(

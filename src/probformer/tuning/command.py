@@ -11,10 +11,10 @@ from probformer.config import to_toml
 from probformer.config.lookup import read_settings, read_values
 from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.errors import counted, require, require_one_of, require_whole
+from probformer.runs.files import require_writable, write_text
 from probformer.tasks import build_task
-from probformer.training.files import require_writable, write_text
 from probformer.training.memory import keep_freed_memory
-from probformer.training.report import shown
+from probformer.training.progress import shown
 from probformer.training.stopping import Stopped
 from probformer.tuning.plot import check_matplotlib, plot_search
 from probformer.tuning.space import Space, read_space

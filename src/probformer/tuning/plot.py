@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from optuna.trial import FrozenTrial, TrialState
 
 from probformer.errors import require_packages
-from probformer.training.plots import save_plot
+from probformer.runs.plots import save_plot
 from probformer.tuning.space import Range
 from probformer.tuning.study import Search
 from probformer.tuning.trials import figure_name

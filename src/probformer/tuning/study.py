@@ -24,7 +24,7 @@ from probformer.config import to_dict
 from probformer.config.reading import flat
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.errors import InputError, require
-from probformer.training.files import read_json, write_json
+from probformer.runs.files import read_json, write_json
 from probformer.training.stopping import InUse, one_at_a_time, only_one
 from probformer.tuning.space import Space
 

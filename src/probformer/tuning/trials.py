@@ -11,9 +11,9 @@ from optuna.trial import Trial, TrialState
 
 from probformer.config import RunSettings
 from probformer.errors import InputError, is_out_of_memory
+from probformer.runs.run_folder import has_begun
 from probformer.training.processes import join_processes
-from probformer.training.report import build_reporter, shown
-from probformer.training.run_folder import has_begun
+from probformer.training.progress import build_reporter, shown
 from probformer.training.start import prepare
 from probformer.training.stopping import StopSignal
 from probformer.tuning.study import Search

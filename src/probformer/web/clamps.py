@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from probformer.analysis.reading import within
-from probformer.encoder import Encoder
+from probformer.crf.evidence import FREE, ROOT, Evidence
 from probformer.errors import InputError, require
-from probformer.evidence import FREE, ROOT, Evidence
-from probformer.training.run_folder import Run
+from probformer.models.encoder import Encoder
+from probformer.runs.run_folder import Run
 from probformer.web.questions import Clamps, HeadClamp
 
 

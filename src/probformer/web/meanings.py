@@ -13,7 +13,7 @@ from probformer.analysis.texts import size_text
 from probformer.data.corpus import load_corpus
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError, require
-from probformer.training.run_folder import Run
+from probformer.runs.run_folder import Run
 
 _SPLIT = "dev"
 _SENTENCES = 500  # enough to tell, and a matter of seconds

@@ -11,9 +11,9 @@ import numpy as np
 from probformer import viz
 from probformer.analysis.drawing import check_options, draw_reading, owners
 from probformer.analysis.reading import Reading, answer_of, read_sentence, read_sentences, within
-from probformer.encoder import Encoder
 from probformer.errors import InputError, counted, require, shortened
-from probformer.training.run_folder import Run, load_run
+from probformer.models.encoder import Encoder
+from probformer.runs.run_folder import Run, load_run
 from probformer.web.clamps import can_clamp, evidence_of
 from probformer.web.meanings import first_sentences, meanings
 from probformer.web.questions import Clamps, DrawQuestion, InferQuestion, Sentence

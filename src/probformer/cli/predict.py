@@ -1,0 +1,31 @@
+"""`probformer predict`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from probformer.cli.arguments import RunFolder
+from probformer.errors import InputError
+
+
+def predict(
+    run: RunFolder,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Sentences; standard input if none.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="A file with a sentence a line.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="A JSON object a sentence.")] = False,
+) -> None:
+    """What the model says: words for <mask>, tags, entities, a label or a logical form."""
+    from probformer.data.readers import lines_of
+    from probformer.runs.prediction import predict_lines
+
+    if text and file:
+        raise InputError("give sentences or --file, not both")
+    lines = text or lines_of(file or sys.stdin.buffer)
+    for answer in predict_lines(run, lines, as_json=json):
+        typer.echo(answer)

@@ -1,0 +1,193 @@
+"""Mean-field inference: the loop that resembles a transformer.
+
+Variables: labels Z (and ROOT's), heads H (and split globals G). In each iteration the heads hear
+F of the labels, then the labels hear S + G of the heads (asynchronous, section 2.3.2); or
+everything hears the old values of everything (synchronous, section 2.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from probformer.config import Inference
+from probformer.crf.energy import free_energy
+from probformer.crf.evidence import Evidence
+from probformer.crf.fused import FusedIterations, can_fuse
+from probformer.crf.input_checks import check_inputs, check_packing
+from probformer.crf.posterior import Posterior
+from probformer.crf.potentials import Potentials, WordPotential, as_potentials
+from probformer.crf.variables import (
+    Belief,
+    Variables,
+    dropout_at,
+    head_variables,
+    label_variables,
+)
+from probformer.errors import require, require_kind
+from probformer.packing import Packing
+
+
+def mean_field(
+    unary: Tensor,
+    mask: Tensor,
+    potentials: Potentials | WordPotential,
+    inference: Inference | None = None,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+    evidence: Evidence | None = None,
+    trace: bool = False,
+    attention: bool = True,
+    packing: Packing | None = None,
+) -> Posterior:
+    """The approximate posterior over labels and heads, given words.
+
+    unary (B, n, d) holds the words' scores S; mask (B, n) is true where there is a word.
+    Dropout draws from `generator`, which compiled code cannot, or from PyTorch's own stream.
+    Without `attention` the marginals of heads are left out, which is faster. With `packing` the
+    sentences lie end to end in one row: B is 1. Labels come back so, heads sentence by sentence,
+    (S, h, longest, longest).
+    """
+    inference = Inference() if inference is None else inference
+    require_kind("inference", inference, Inference)
+    potentials = as_potentials(potentials)
+    if packing is not None:
+        message = "packing does not go with a root, evidence or a trace"
+        require(potentials.root is None and evidence is None and not trace, message)
+        check_packing(packing, mask)
+    evidence = Evidence() if evidence is None else evidence
+    check_inputs(unary, mask, potentials, dropout, generator, evidence)
+    kernels = can_fuse(unary, potentials, inference, evidence, trace, attention)
+    if packing is not None and (attention or not kernels):
+        padded = packing.sentences(unary), packing.mask()
+        posterior = mean_field(
+            *padded, potentials, inference, dropout, generator, attention=attention
+        )
+        return _packed(posterior, packing, mask.shape[1])
+    unary = torch.where(mask.unsqueeze(-1), unary, 0.0)
+    drop = dropout_at(dropout, generator)
+    z = label_variables(unary, mask, potentials, inference, evidence, drop)
+    labels = [kind.start() for kind in z]
+
+    fused = 0
+    if kernels and (fused := inference.iterations - attention):  # the last one shows its heads
+        run = FusedIterations(unary, mask, packing, potentials, inference, z, dropout, generator)
+        labels = run.up_to(fused, labels)
+        if not attention:
+            return _posterior(labels, [], potentials, unary.dtype)
+
+    h = head_variables(unary, mask, potentials, inference, evidence, drop)
+    heads = [kind.start() for kind in h]
+    steps, moving = [], mask.new_ones(len(mask))
+    for t in range(fused, inference.iterations):
+        step_z, step_h = inference.steps(t)
+        old_labels, old_heads = labels, heads
+
+        x = potentials.project(_read(labels))
+        heads = _update(h, heads, potentials.head_messages(x), step_h)
+        spoken = heads if inference.asynchronous else old_heads
+        to_z, *to_root = potentials.label_messages(_read(spoken), x)
+        heard = t + 1 < inference.iterations
+        labels = _update(z, labels, [unary + to_z, *to_root], step_z, heard)
+
+        if inference.tolerance is not None:
+            labels, heads = _where(moving, labels, old_labels), _where(moving, heads, old_heads)
+            moved = _movement([*labels, *heads], [*old_labels, *old_heads])
+            moving = moved > inference.tolerance
+        if trace:
+            step = _posterior(labels, heads, potentials, unary.dtype)
+            energy = _free_energy(unary, mask, potentials, step, inference)
+            steps.append(replace(step, free_energy=energy))
+        may_end = inference.tolerance is not None and not torch.compiler.is_compiling()
+        if may_end and not moving.any():  # in a graph those at rest wait for the last iteration
+            break
+    shown = heads if attention else []
+    return _posterior(labels, shown, potentials, unary.dtype, steps if trace else None)
+
+
+def _update(
+    kinds: Sequence[Variables],
+    beliefs: Sequence[Belief],
+    messages: Sequence[Tensor],
+    step: float,
+    heard: bool = True,
+) -> list[Belief]:
+    triples = zip(kinds, beliefs, messages, strict=True)
+    return [kind.update(old, message, step, heard) for kind, old, message in triples]
+
+
+def _read(beliefs: Sequence[Belief]) -> list[Tensor]:
+    return [belief.read for belief in beliefs]
+
+
+def _where(moving: Tensor, new: Sequence[Belief], old: Sequence[Belief]) -> list[Belief]:
+    """The new beliefs of sentences that are still moving, the old ones of those at rest."""
+
+    def choose(x: Tensor, y: Tensor) -> Tensor:
+        return torch.where(moving.view(-1, *[1] * (x.dim() - 1)), x, y)
+
+    return [Belief(*map(choose, x, y)) for x, y in zip(new, old, strict=True)]
+
+
+def _movement(new: Sequence[Belief], old: Sequence[Belief]) -> Tensor:
+    """The largest change of any marginal in each sentence, (B,)."""
+    changes = [(x.marginals - y.marginals).flatten(1) for x, y in zip(new, old, strict=True)]
+    zero = changes[0].new_zeros(len(changes[0]), 1)  # a sentence without words does not move
+    return torch.cat([zero, *changes], dim=1).abs().amax(1)
+
+
+def _posterior(
+    labels: Sequence[Belief],
+    heads: Sequence[Belief],
+    potentials: Potentials,
+    dtype: torch.dtype,
+    trace: list[Posterior] | None = None,
+) -> Posterior:
+    z, *root = labels
+    posterior = Posterior(
+        z_scores=z.scores.to(dtype),
+        z_marginals=z.marginals,
+        root_scores=root[0].scores.to(dtype) if root else None,
+        root_marginals=root[0].marginals if root else None,
+        trace=trace,
+    )
+    if not heads:
+        return posterior
+    h, *split = (belief.marginals for belief in heads)
+    on_words, *others = h.split(potentials.columns(h.shape[2]), dim=-1)
+    root_heads = others[0].squeeze(-1) if root else None
+    on_globals = [*others[len(root) :], *split]
+    return replace(
+        posterior,
+        head_marginals=on_words,
+        root_head_marginals=root_heads,
+        global_marginals=on_globals[0] if on_globals else None,
+    )
+
+
+def _packed(posterior: Posterior, packing: Packing, places: int) -> Posterior:
+    """Labels as words lie in the row; heads stay sentence by sentence."""
+    assert posterior.z_marginals is not None
+    return replace(
+        posterior,
+        z_scores=packing.row(posterior.z_scores, places),
+        z_marginals=packing.row(posterior.z_marginals, places),
+    )
+
+
+@torch.no_grad()
+def _free_energy(
+    unary: Tensor,
+    mask: Tensor,
+    potentials: Potentials,
+    posterior: Posterior,
+    inference: Inference,
+) -> Tensor | None:
+    """None where another normaliser than softmax leaves it undefined."""
+    if not inference.normaliser_z == inference.normaliser_h == "softmax":
+        return None
+    lambda_h = inference.lambda_h_for(unary.shape[-1])
+    return free_energy(unary, mask, potentials, posterior, inference.lambda_z, lambda_h)

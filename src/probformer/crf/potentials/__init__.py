@@ -1,0 +1,20 @@
+"""The factors of the conditional random field and their messages."""
+
+from probformer.crf.potentials.combined import Potentials, as_potentials, build_potentials
+from probformer.crf.potentials.global_features import Global
+from probformer.crf.potentials.root import Root
+from probformer.crf.potentials.words import UV, UVW, Full, Rotary, SharedUV, WordPotential
+
+__all__ = [
+    "UV",
+    "UVW",
+    "Full",
+    "Global",
+    "Potentials",
+    "Root",
+    "Rotary",
+    "SharedUV",
+    "WordPotential",
+    "as_potentials",
+    "build_potentials",
+]

@@ -1,0 +1,245 @@
+"""The paper's equations as plain loops, and exact enumeration: the oracle, never optimised.
+
+One sentence at a time, potentials as dense numbers. A variable is named by a tuple:
+("Z", i) the label of word i, ("ROOT",) the label of ROOT, ("H", c, i) the head of word i in
+channel c, ("G", c, i) its global feature where those are split off. The values of H are the words
+0 … n−1, then ROOT, then the all-dep global features, as far as the model has them.
+Q maps each variable to its distribution. Gradients flow through all but the enumeration.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from probformer.config import Inference
+from probformer.crf.normalisers import get_normaliser
+
+Variable = tuple
+Q = dict[Variable, Tensor]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The conditional random field of one sentence (section 2.1)."""
+
+    S: Tensor
+    """Unary scores (n, d)."""
+    T: Callable[[int], Tensor]
+    """From i−j to T[f(i−j)] (h, d, d): first the label of the dependent i, then of the head j."""
+    T_root: Tensor | None = None
+    """(h, d, d_root)."""
+    B: Tensor | None = None
+    """Global features (h, m, d), or (1, m, d) where a word has one G for all channels."""
+    all_dep: bool = False
+    """Global features are values of H; otherwise they have variables G of their own."""
+
+    @property
+    def n(self) -> int:
+        return len(self.S)
+
+    @property
+    def channels(self) -> range:
+        return range(len(self.T(1)))
+
+    @property
+    def first_global(self) -> int:
+        """The value of H that means global feature 0."""
+        return self.n + (self.T_root is not None)
+
+    @property
+    def split(self) -> Tensor | None:
+        """B where global features have variables of their own."""
+        return None if self.all_dep else self.B
+
+    @property
+    def labels(self) -> list[Variable]:
+        root = [] if self.T_root is None else [("ROOT",)]
+        return [("Z", i) for i in range(self.n)] + root
+
+    @property
+    def heads(self) -> list[Variable]:
+        words = range(self.n)
+        heads = [("H", c, i) for c in self.channels for i in words]
+        split = [] if self.split is None else range(len(self.split))
+        return heads + [("G", c, i) for c in split for i in words]
+
+    def size(self, variable: Variable) -> int:
+        """How many values a variable has, the forbidden one of H_i = i included."""
+        match variable:
+            case ("Z", _):
+                return self.S.shape[1]
+            case ("ROOT",):
+                assert self.T_root is not None
+                return self.T_root.shape[2]
+            case ("H", _, _):
+                joint = self.B.shape[1] if self.B is not None and self.all_dep else 0
+                return self.first_global + joint
+            case _:
+                assert self.B is not None
+                return self.B.shape[1]
+
+    def forbidden(self, variable: Variable) -> Tensor:
+        """True where a value cannot be taken: no word heads itself."""
+        values = torch.zeros(self.size(variable), dtype=torch.bool)
+        if variable[0] == "H":
+            values[variable[2]] = True
+        return values
+
+    def score(self, c: int, i: int, j: int, q: Q) -> Tensor:
+        """F_ic(j) (eqs. 3, 34): how much value j of H_i is worth in channel c."""
+        if j < self.n:
+            return q["Z", i] @ self.T(i - j)[c] @ q["Z", j]
+        if j < self.first_global:
+            assert self.T_root is not None
+            return q["Z", i] @ self.T_root[c] @ q[("ROOT",)]
+        assert self.B is not None
+        return q["Z", i] @ self.B[c, j - self.first_global]
+
+
+def energy(crf: Sentence, q: Q) -> Tensor:
+    """E(Q) of appendix A.4."""
+    total = crf.S.new_zeros(())
+    for i in range(crf.n):
+        total = total - q["Z", i] @ crf.S[i]
+    for variable in crf.heads:
+        kind, c, i = variable
+        if kind == "G":
+            assert crf.B is not None
+            total = total - q[variable] @ crf.B[c] @ q["Z", i]
+            continue
+        for j in range(crf.size(variable)):
+            if j != i:
+                total = total - q[variable][j] * crf.score(c, i, j, q)
+    return total
+
+
+def free_energy(crf: Sentence, q: Q, lambda_z: float = 1.0, lambda_h: float = 1.0) -> Tensor:
+    """E(Q) − Σ λ H(Q). With λ = 1 it is never below −log Z."""
+    total = energy(crf, q)
+    for weight, variables in ((lambda_z, crf.labels), (lambda_h, crf.heads)):
+        for variable in variables:
+            total = total - weight * torch.special.entr(q[variable]).sum()
+    return total
+
+
+def message(crf: Sentence, variable: Variable, q: Q) -> Tensor:
+    """What a variable hears from all potentials, the unary one included: −∂E/∂Q."""
+    words = range(crf.n)
+    match variable:
+        case ("H", c, i):  # F, eqs. 3 and 34
+            zero = crf.S.new_zeros(())
+            values = range(crf.size(variable))
+            return torch.stack([crf.score(c, i, j, q) if j != i else zero for j in values])
+        case ("G", c, i):  # eqs. 40 and 48
+            assert crf.B is not None
+            return crf.B[c] @ q["Z", i]
+        case ("ROOT",):
+            assert crf.T_root is not None
+            pairs = [(c, i) for c in crf.channels for i in words]
+            return _sum(q["H", c, i][crf.n] * (q["Z", i] @ crf.T_root[c]) for c, i in pairs)
+    i = variable[1]
+    total = crf.S[i]
+    for c in crf.channels:  # G, eqs. 4, 35, 41 and 49
+        for j in words:
+            if j != i:
+                total = total + q["H", c, i][j] * (crf.T(i - j)[c] @ q["Z", j])
+                total = total + q["H", c, j][i] * (q["Z", j] @ crf.T(j - i)[c])
+        if crf.T_root is not None:
+            total = total + q["H", c, i][crf.n] * (crf.T_root[c] @ q[("ROOT",)])
+        if crf.B is not None and crf.all_dep:
+            total = total + q["H", c, i][crf.first_global :] @ crf.B[c]
+    if crf.split is not None:
+        for c, b in enumerate(crf.split):
+            total = total + q["G", c, i] @ b
+    return total
+
+
+def mean_field(
+    crf: Sentence, inference: Inference, observed: Mapping[Variable, int] | None = None
+) -> tuple[Q, Q]:
+    """Marginals and scores after inference (sections 2.2, 2.3.2, 2.3.3 and appendix B)."""
+    observed = observed or {}
+    lambda_h = inference.lambda_h_for(crf.S.shape[1])
+    of_labels = (inference.lambda_z, inference.damping_z, inference.normaliser_z)
+    of_heads = (lambda_h, inference.damping_h, inference.normaliser_h)
+    rules = dict.fromkeys(crf.labels, of_labels) | dict.fromkeys(crf.heads, of_heads)
+
+    def distribution(variable: Variable, scores: Tensor) -> Tensor:
+        if variable in observed:
+            return torch.eye(len(scores), dtype=scores.dtype)[observed[variable]]
+        normaliser = get_normaliser(rules[variable][2])
+        return normaliser(scores, crf.forbidden(variable))
+
+    heard = {v: crf.S.new_zeros(crf.size(v)) for v in rules}  # M
+    heard |= {("Z", i): crf.S[i] for i in range(crf.n)}
+    q = {v: distribution(v, heard[v]) for v in rules}  # eqs. 7, 8
+    scores = dict(heard)
+
+    def update(variables: list[Variable], old: Q, step: float) -> Q:
+        new = {}
+        for v in variables:
+            weight, damping, _ = rules[v]
+            heard[v] = (1 - damping) * message(crf, v, old) + damping * heard[v]
+            scores[v] = heard[v] / weight
+            new[v] = step * distribution(v, scores[v]) + (1 - step) * old[v]
+        return new
+
+    for t in range(inference.iterations):
+        decay = 2 / (t + 2) if inference.step_decay else 1.0
+        step_z, step_h = inference.step_z * decay, inference.step_h * decay
+        before = q
+        if inference.asynchronous:
+            q = q | update(crf.heads, q, step_h if t > 0 else 1.0)
+            q = q | update(crf.labels, q, step_z)
+        else:
+            q = update(crf.heads, before, step_h) | update(crf.labels, before, step_z)
+        if inference.tolerance is not None:
+            moved = max((q[v] - before[v]).abs().max().item() for v in q)
+            if moved <= inference.tolerance:
+                break
+    return q, scores
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The true posterior of a tiny sentence."""
+
+    log_partition: float
+    marginals: Q
+
+    def divergence(self, crf: Sentence, q: Q) -> float:
+        """KL(Q ‖ p) = free energy + log Z: how far a factorised Q is from the truth."""
+        return free_energy(crf, q).item() + self.log_partition
+
+
+def enumerate_exactly(crf: Sentence) -> Exact:
+    """Every assignment of labels and heads, weighed by exp(−energy): all λ are 1."""
+    variables = crf.labels + crf.heads
+    values = [(~crf.forbidden(v)).nonzero().flatten().tolist() for v in variables]
+    weights: dict[tuple[int, ...], float] = {}
+    for assignment in itertools.product(*values):
+        point_masses = {
+            v: torch.eye(crf.size(v), dtype=crf.S.dtype)[value]
+            for v, value in zip(variables, assignment, strict=True)
+        }
+        weights[assignment] = -energy(crf, point_masses).item()
+    top = max(weights.values())
+    log_partition = top + math.log(sum(math.exp(w - top) for w in weights.values()))
+    marginals = {v: crf.S.new_zeros(crf.size(v)) for v in variables}
+    for assignment, weight in weights.items():
+        for v, value in zip(variables, assignment, strict=True):
+            marginals[v][value] += math.exp(weight - log_partition)
+    return Exact(log_partition, marginals)
+
+
+def _sum(terms) -> Tensor:
+    first, *rest = terms
+    for term in rest:
+        first = first + term
+    return first

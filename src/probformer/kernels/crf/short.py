@@ -1,0 +1,99 @@
+"""Short sentences, each whole in a block: what `short_passes.py` is given."""
+
+# Kernels take their arguments in groups.
+# pyright: reportCallIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from probformer.kernels.crf import short_passes
+from probformer.kernels.crf.problem import Contexts, Gradients, Problem, Vectors
+from probformer.kernels.launching import constants_of, inputs_of, sizes_of, width_of
+
+LONGEST = 64
+"""Rows of a sentence that a program can hold in half precision."""
+
+
+def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
+    best = (4, 128) if vectors.scale is None else (1, 64)
+    for shortest, n in _sizes(problem, vectors):
+        short_passes.forward[_grid(problem)](
+            *inputs_of(problem, vectors),
+            *(out.to_dependents, out.to_heads, out.normaliser, out.beliefs),
+            *sizes_of(problem, vectors),
+            shortest,
+            N=n,
+            **_constants(problem, vectors, n, *best),
+        )
+
+
+def backward(
+    problem: Problem, vectors: Vectors, normaliser: Tensor, gradients: Contexts, out: Gradients
+) -> None:
+    """`gradients` are those by the contexts, shaped as A and B are."""
+    a, d_scale = vectors.dependents, None
+    if vectors.scale is not None:
+        sentences = len(problem.layout.starts)
+        d_scale = a.new_zeros(sentences, *vectors.scale.shape, dtype=torch.float32)
+    best = (4 if a.shape[-1] > 64 else 2, 64) if vectors.scale is None else (2, 32)
+    for shortest, n in _sizes(problem, vectors):
+        short_passes.backward[_grid(problem)](
+            *inputs_of(problem, vectors),
+            normaliser,
+            *(gradients.to_dependents, gradients.to_heads, gradients.normaliser, gradients.beliefs),
+            *(out.dependents[0], out.heads[0], d_scale, out.rest, out.old),
+            *(out.dependents[1], out.heads[1]),
+            *sizes_of(problem, vectors),
+            shortest,
+            N=n,
+            **_constants(problem, vectors, n, *best),
+        )
+    if out.scale is not None and d_scale is not None:
+        out.scale.add_(d_scale.sum(0))
+
+
+def most_words(dtype: torch.dtype) -> int:
+    """Of a sentence that a program can hold: large blocks have no room for float32."""
+    return LONGEST * 2 // dtype.itemsize
+
+
+def _grid(problem: Problem) -> tuple[int]:
+    return (len(problem.layout.starts) * problem.channels,)
+
+
+def _sizes(problem: Problem, vectors: Vectors) -> list[tuple[int, int]]:
+    """Blocks that sentences of more than some length, up to the block's own, are given to."""
+    layout = problem.layout
+    longest = min(layout.longest, most_words(vectors.dependents.dtype))
+    n = max(16, triton.next_power_of_2(longest))
+    return [(0, n)] if layout.alike or n <= 32 else [(0, 32), (32, n)]
+
+
+def _constants(
+    problem: Problem, vectors: Vectors, n: int, warps: int, columns: int
+) -> dict[str, Any]:
+    """As measured on an H200: what counts is for how many programs there is room at once.
+
+    Warps and columns in a tile are those that are best for small blocks in half precision.
+    """
+    half = vectors.dependents.dtype != torch.float32
+    stages = 4 if vectors.dependents.shape[1] > 1 else 2 if vectors.scale is None else 1
+    if not half:
+        warps, columns, stages = 8, 64, 1
+    elif n > 32:
+        warps, columns, stages = 4, 64, min(stages, _stages_of_large_blocks(vectors.dependents))
+    constants = constants_of(problem, vectors)
+    if problem.angles is None:
+        constants["WIDTH"] = width_of(vectors.dependents.shape[-1], columns)
+    return {"num_warps": warps, "num_stages": stages, **constants}
+
+
+def _stages_of_large_blocks(x: Tensor) -> int:
+    """Not every GPU has the shared memory for more than one."""
+    properties = torch.cuda.get_device_properties(x.device)
+    return 3 if properties.shared_memory_per_block_optin > 2**17 else 1

@@ -1,0 +1,1 @@
+"""Modules: the probabilistic transformer, the transformers beside it, and read-outs."""

@@ -1,0 +1,113 @@
+"""Words in, posterior out: the probabilistic transformer as a module."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from probformer.config import EncoderSettings
+from probformer.crf.evidence import Evidence
+from probformer.crf.inference import mean_field
+from probformer.crf.input_checks import check_words
+from probformer.crf.posterior import Posterior
+from probformer.crf.potentials import Potentials, WordPotential, as_potentials, build_potentials
+from probformer.errors import InputError, require_kind, require_whole
+from probformer.packing import Packing
+
+
+class Encoder(nn.Module):
+    """Word scores S, potentials and mean-field inference.
+
+    >>> encoder = Encoder(vocabulary=10_000, settings=EncoderSettings(labels=128, channels=8))
+    >>> posterior = encoder(words, mask)            # words (B, n) long, mask (B, n) bool
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        settings: EncoderSettings | None = None,
+        potentials: Potentials | WordPotential | None = None,
+    ) -> None:
+        """`potentials` of your own take the place of those that the settings describe."""
+        super().__init__()
+        require_whole("vocabulary", vocabulary)
+        self.settings = settings = EncoderSettings() if settings is None else settings
+        require_kind("settings", settings, EncoderSettings)
+        self.word_scores = nn.Embedding(vocabulary, settings.labels)  # S
+        if settings.initial_scores is None:
+            nn.init.xavier_uniform_(self.word_scores.weight)
+        else:
+            nn.init.normal_(self.word_scores.weight, std=settings.initial_scores)
+        if potentials is None:
+            self.potentials = build_potentials(
+                settings.labels,
+                settings.channels,
+                settings.potential,
+                settings.root,
+                settings.globals,
+            )
+        else:
+            self.potentials = as_potentials(potentials)
+            self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        words, root, settings = self.potentials.words, self.potentials.root, self.settings
+        given = (words.labels, words.channels, root.labels if root else None)
+        d_root = settings.root.labels if settings.root else None
+        wanted = (settings.labels, settings.channels, d_root)
+        if given != wanted:
+            sizes = f"(labels, channels, root labels) {wanted}"
+            raise InputError(f"potentials must have the settings' {sizes}, got {given}")
+
+    @property
+    def width(self) -> int:
+        """The size of `representation`'s vectors."""
+        root = self.potentials.root if self.settings.readout == "root" else None
+        return root.labels if root else self.settings.labels
+
+    def forward(
+        self,
+        words: Tensor,
+        mask: Tensor,
+        *,
+        trace: bool = False,
+        attention: bool = True,
+        evidence: Evidence | None = None,
+        generator: torch.Generator | None = None,
+        packing: Packing | None = None,
+    ) -> Posterior:
+        """Without `attention` the marginals of heads are left out, which is faster.
+
+        With `packing`, words and mask are one row of sentences laid end to end.
+        """
+        check_words(words, mask, self.word_scores.num_embeddings)
+        return mean_field(
+            self.word_scores(words),
+            mask,
+            self.potentials,
+            self.settings.inference,
+            dropout=self.settings.dropout if self.training else 0.0,
+            generator=generator,
+            evidence=evidence,
+            trace=trace,
+            attention=attention,
+            packing=packing,
+        )
+
+    def representation(self, posterior: Posterior) -> Tensor:
+        """What a task reads: (B, n, d), or (B, d_root) for the read-out "root"."""
+        read = {
+            "scores": posterior.z_scores,
+            "marginals": posterior.z_marginals,
+            "root": posterior.root_scores,
+        }[self.settings.readout]
+        assert read is not None
+        return read
+
+    def penalty(self) -> Tensor:
+        """‖T‖_F of the words' potential, not squared: the paper's L2 term."""
+        return self.potentials.words.norm()
+
+    def count_parameters(self) -> int:
+        """As the paper counts: without word scores."""
+        return sum(parameter.numel() for parameter in self.potentials.parameters())

@@ -1,0 +1,135 @@
+"""A transformer's layers on sentences that lie end to end, by kernels of their own.
+
+What is small and many otherwise is done at once: all matrices are rounded to half precision
+together, and what stands between two products is one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from probformer.crf.fused import dtype_of_products, kernels_run_on
+from probformer.packing import Packing
+
+
+class LayerParts(NamedTuple):
+    """A layer whose norms come after its residual connections."""
+
+    projections: tuple[Tensor, ...]
+    """Of queries, keys and values (heads × w, d); without values, those are the keys."""
+    output: Tensor | None
+    """(heads × w, d); if there is none, that of queries."""
+    attention_norm: nn.LayerNorm
+    inner: nn.Linear
+    outer: nn.Linear
+    feed_forward_norm: nn.LayerNorm
+
+
+def can_fuse_layers(x: Tensor, packing: Packing, head_width: int) -> bool:
+    """Whether kernels may stand in."""
+    if not kernels_run_on(x.device) or torch.compiler.is_compiling() or x.dtype != torch.float32:
+        return False
+    return _is_short(packing, dtype_of_products(x)) or _flash_knows(
+        x.device, dtype_of_products(x), head_width
+    )
+
+
+def _is_short(packing: Packing, dtype: torch.dtype) -> bool:
+    from probformer.kernels.transformer.attention import most_words  # Triton is not everywhere
+
+    return packing.longest <= most_words(dtype)
+
+
+def _flash_knows(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
+    """Whether PyTorch's kernel for rows of long sentences can be used, backwards too."""
+    if dtype == torch.float32 or not torch.backends.cuda.is_flash_attention_available():
+        return False
+    chip = torch.cuda.get_device_capability(device)
+    widest = 256 if chip in ((8, 0), (9, 0)) else 192  # others have too little shared memory
+    return chip >= (8, 0) and head_width % 8 == 0 and head_width <= widest
+
+
+def apply_layers(
+    layers: Sequence[LayerParts], times: int, x: Tensor, packing: Packing, heads: int, rate: float
+) -> Tensor:
+    """From (1, R, d) to (1, R, d), each layer so many times; `rate` is that of dropout."""
+    from probformer.kernels.transformer.residual import add_and_normalise
+
+    groups = [group for layer in layers for group in _products(layer)]
+    rounded = iter(rounded_together(groups, dtype_of_products(x)))
+    products = [[next(rounded) for _ in _products(layer)] for layer in layers]
+    steps = [pair for pair in zip(layers, products, strict=True) for _ in range(times)]
+    seeds: Any = [(None, None, None)] * len(steps)
+    if rate:
+        seeds = torch.randint(2**62, (len(steps), 3, 1), device=x.device)
+    x = x[0]
+    read = x.to(dtype_of_products(x))
+    for (layer, matrices), (for_heads, for_context, for_words) in zip(steps, seeds, strict=True):
+        projections, inner, inner_bias, outer, *output = matrices
+        projected = F.linear(read, projections).view(len(read), len(layer.projections), heads, -1)
+        context = _attend(projected, packing, rate, for_heads).flatten(1)
+        update = context @ (output[0] if output else projections[: context.shape[1]])
+        x, read = add_and_normalise(x, update, None, layer.attention_norm, rate, for_context)
+        update = F.linear(F.relu(F.linear(read, inner, inner_bias)), outer)
+        norm = layer.feed_forward_norm
+        x, read = add_and_normalise(x, update, layer.outer.bias, norm, rate, for_words)
+    return x.unsqueeze(0)
+
+
+def _attend(projected: Tensor, packing: Packing, rate: float, seed: Tensor | None) -> Tensor:
+    """Contexts (R, heads, w) from what is projected (R, 2 or 3, heads, w)."""
+    from probformer.kernels.transformer.attention import attend
+
+    if _is_short(packing, projected.dtype):
+        return attend(projected, packing, rate, seed)
+    q, k, v = projected[:, 0], projected[:, 1], projected[:, -1]
+    borders, longest = packing.borders(len(projected)), packing.longest
+    context, *_ = torch.ops.aten._flash_attention_forward(
+        *(q, k, v, borders, borders, longest, longest, rate, False, False)
+    )
+    return context
+
+
+def _products(layer: LayerParts) -> list[tuple[Tensor, ...]]:
+    """Groups of matrices that each are multiplied with as one."""
+    single = layer.inner.weight, layer.inner.bias, layer.outer.weight, layer.output
+    return [layer.projections, *((matrix,) for matrix in single if matrix is not None)]
+
+
+def rounded_together(groups: Sequence[tuple[Tensor, ...]], dtype: torch.dtype) -> list[Tensor]:
+    """Each group, of one shape, as one tensor in another precision, in one pass over all."""
+    counts = [len(group) for group in groups]
+    return [*_Rounded.apply(dtype, counts, *(matrix for group in groups for matrix in group))]
+
+
+class _Rounded(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, dtype: torch.dtype, counts: list[int], *matrices: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.counts, ctx.dtypes = counts, [matrix.dtype for matrix in matrices]
+        left = iter(matrices)
+        groups = [[next(left) for _ in range(count)] for count in counts]
+        shapes = [(sum(map(len, group)), *group[0].shape[1:]) for group in groups]
+        stacked = [matrices[0].new_empty(shape, dtype=dtype) for shape in shapes]
+        torch._foreach_copy_(_parts(stacked, counts), matrices)  # type: ignore[attr-defined]
+        return tuple(stacked)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        parts = _parts([gradient.contiguous() for gradient in gradients], ctx.counts)
+        found = [torch.empty_like(p, dtype=t) for p, t in zip(parts, ctx.dtypes, strict=True)]
+        torch._foreach_copy_(found, parts)  # type: ignore[attr-defined]
+        return None, None, *found
+
+
+def _parts(stacked: Sequence[Tensor], counts: Sequence[int]) -> list[Tensor]:
+    pairs = zip(stacked, counts, strict=True)
+    return [part for matrix, count in pairs for part in matrix.chunk(count)]

@@ -1,0 +1,344 @@
+"""The transformers that probabilistic transformers are compared with.
+
+Strong and correct rather than a copy of anybody's: ordinary initialisation, dropout at the
+configured rate and nowhere else. They return a `Posterior` in which `z_scores` is the
+representation and `head_marginals` the attention of the last layer.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from probformer.config import TransformerSettings
+from probformer.crf.input_checks import check_packing, check_words, may_read_values
+from probformer.crf.posterior import Posterior
+from probformer.errors import InputError, require_kind, require_whole
+from probformer.models.fused_layers import LayerParts, apply_layers, can_fuse_layers
+from probformer.packing import Packing
+
+
+class Transformer(nn.Module):
+    """The paper's Transformer and its relatives; `TransformerSettings` says which."""
+
+    def __init__(self, vocabulary: int, settings: TransformerSettings | None = None) -> None:
+        super().__init__()
+        require_whole("vocabulary", vocabulary)
+        self.settings = settings = TransformerSettings() if settings is None else settings
+        require_kind("settings", settings, TransformerSettings)
+        self.words = nn.Embedding(vocabulary, settings.width)
+        if settings.words == "xavier":
+            nn.init.xavier_uniform_(self.words.weight)
+        else:
+            nn.init.normal_(self.words.weight, std=1 / self._scale)
+        if settings.readout == "cls":
+            self.cls = nn.Parameter(torch.empty(settings.width))
+            nn.init.normal_(self.cls, std=1 / self._scale)
+        if settings.positions == "learned":
+            self.positions = nn.Parameter(torch.empty(settings.max_length, settings.width))
+            nn.init.normal_(self.positions)  # beside words of unit variance
+        layers = 1 if settings.universal else settings.layers
+        self.layers = nn.ModuleList(Layer(settings) for _ in range(layers))
+        pre = settings.norm == "pre"
+        self.final_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
+
+    @property
+    def width(self) -> int:
+        return self.settings.width
+
+    def forward(
+        self,
+        words: Tensor,
+        mask: Tensor,
+        *,
+        trace: bool = False,
+        attention: bool = True,
+        packing: Packing | None = None,
+    ) -> Posterior:
+        """Without `attention` the weights are not kept, which is faster on long sentences.
+
+        With `packing`, words and mask are one row of sentences laid end to end; where CLS is read,
+        the first place of each is free for it.
+        """
+        check_words(words, mask, self.words.num_embeddings)
+        if packing is None:
+            self._check_length(words.shape[1])
+        else:
+            self._check_packing(packing, mask)
+        x = F.dropout(self.embed(words, packing), self.settings.rate_of_input, self.training)
+        if self.settings.readout == "cls" and packing is None:
+            mask = F.pad(mask, (1, 0), value=True)
+        weights: Tensor | None = None
+        steps: list[Posterior] = []
+        if packing is not None and not (trace or attention) and self._can_fuse(x, packing):
+            x = self._fused(x, packing)
+        else:
+            for number in range(self.settings.layers):
+                layer = self.layers[0 if self.settings.universal else number]
+                x, weights = layer(x, mask, attention, packing)
+                if trace:
+                    steps.append(self._posterior(x, mask, weights, packing))
+        last = self._posterior(self.final_norm(x), mask, weights, packing)
+        return replace(last, trace=steps if trace else None)
+
+    def _can_fuse(self, x: Tensor, packing: Packing) -> bool:
+        known = self.settings.norm == "post" and self.settings.relative is None
+        return known and can_fuse_layers(x, packing, self.settings.head_width)
+
+    def _fused(self, x: Tensor, packing: Packing) -> Tensor:
+        settings = self.settings
+        times = settings.layers if settings.universal else 1
+        rate = settings.dropout if self.training else 0.0
+        parts = [layer.parts() for layer in self.layers if isinstance(layer, Layer)]
+        return apply_layers(parts, times, x, packing, settings.heads, rate)
+
+    def embed(self, words: Tensor, packing: Packing | None = None) -> Tensor:
+        """What the first layer reads, before dropout: words, CLS in front if there is one."""
+        x = self.words(words)
+        place = None if packing is None else packing.positions(x.shape[1])
+        if self.settings.readout == "cls" and place is None:
+            x = torch.cat([self.cls.expand(len(words), 1, -1), x], dim=1)
+        elif self.settings.readout == "cls":
+            x = torch.where((place == 0).unsqueeze(-1), self.cls, x)
+        return x * self._scale + self._positions(x.shape[1], place)
+
+    @property
+    def _scale(self) -> float:
+        return self.settings.width**0.5 if self.settings.words == "scaled" else 1.0
+
+    def _posterior(
+        self, x: Tensor, mask: Tensor, weights: Tensor | None, packing: Packing | None
+    ) -> Posterior:
+        """CLS is to a transformer what ROOT is to a probabilistic one."""
+        words = x * mask.unsqueeze(-1)
+        if self.settings.readout == "scores":
+            return Posterior(z_scores=words, head_marginals=weights)
+        heads = None if weights is None else weights[:, :, 1:, 1:]
+        root_heads = None if weights is None else weights[:, :, 1:, 0]
+        if packing is None:
+            words, root = words[:, 1:], words[:, 0]
+        else:
+            first = packing.starts.clamp(max=x.shape[1] - 1)  # a missing sentence starts anywhere
+            root = x[0].index_select(0, first)
+        return Posterior(
+            z_scores=words, head_marginals=heads, root_scores=root, root_head_marginals=root_heads
+        )
+
+    def representation(self, posterior: Posterior) -> Tensor:
+        """What a task reads: (B, n, d), or (B, d) for the read-out "cls"."""
+        if self.settings.readout == "scores":
+            return posterior.z_scores
+        assert posterior.root_scores is not None
+        return posterior.root_scores
+
+    def count_parameters(self) -> int:
+        """As the paper counts: without embeddings of words and CLS, with the position table."""
+        embeddings = ("words.weight", "cls")
+        return sum(p.numel() for name, p in self.named_parameters() if name not in embeddings)
+
+    def _check_packing(self, packing: Packing, mask: Tensor) -> None:
+        has_cls = self.settings.readout == "cls"
+        check_packing(packing, mask, first_is_free=has_cls)
+        if may_read_values(mask):
+            self._check_length(max(packing.lengths.tolist(), default=0) - has_cls)
+
+    def _check_length(self, n: int) -> None:
+        longest = self.settings.longest
+        if self.settings.positions == "learned" and n > longest:
+            table = f"the position table, which has places for {longest}"
+            raise InputError(f"words must fit into {table}, got a sentence of {n} words")
+
+    def _positions(self, n: int, place: Tensor | None) -> Tensor | float:
+        """Of n words of a sentence, or of n words that stand at some `place` of theirs."""
+        if self.settings.positions == "none":
+            return 0.0
+        learned = self.settings.positions == "learned"
+        table = self.positions if learned else sinusoids(n, self.settings.width, self.words.weight)
+        if place is None:
+            return table[:n]
+        return F.embedding(place.clamp(max=len(table) - 1), table)
+
+
+class Layer(nn.Module):
+    """Attention and feed-forward, each with residual connection, dropout and layer norm."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.pre = settings.norm == "pre"
+        self.dropout = settings.dropout
+        self.attention = Attention(settings)
+        self.attention_norm = nn.LayerNorm(settings.width)
+        self.feed_forward = nn.Sequential(
+            _linear(settings.width, settings.feed_forward, settings),
+            nn.ReLU(),
+            _linear(settings.feed_forward, settings.width, settings),
+        )
+        self.feed_forward_norm = nn.LayerNorm(settings.width)
+
+    def forward(
+        self, x: Tensor, mask: Tensor, weights: bool, packing: Packing | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        if self.pre:
+            update, attention = self.attention(self.attention_norm(x), mask, weights, packing)
+            x = x + self._drop(update)
+            return x + self._drop(self.feed_forward(self.feed_forward_norm(x))), attention
+        update, attention = self.attention(x, mask, weights, packing)
+        x = self.attention_norm(x + self._drop(update))
+        return self.feed_forward_norm(x + self._drop(self.feed_forward(x))), attention
+
+    def parts(self) -> LayerParts:
+        inner, _, outer = self.feed_forward
+        assert isinstance(inner, nn.Linear)
+        assert isinstance(outer, nn.Linear)
+        return LayerParts(
+            projections=tuple(self.attention.projections()),
+            output=self.attention.output,
+            attention_norm=self.attention_norm,
+            inner=inner,
+            outer=outer,
+            feed_forward_norm=self.feed_forward_norm,
+        )
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+
+class Attention(nn.Module):
+    """Heads of free width without biases; optionally relative positions, or tied matrices."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        self.heads, self.head_width = settings.heads, settings.head_width
+        self.dropout, self.tied = settings.dropout, settings.tied
+        self.query = _projection(settings)
+        self.key = _projection(settings)
+        self.value = None if settings.tied else _projection(settings)
+        self.output = None if settings.tied else _projection(settings, output=True)
+        self.key_offsets = self.value_offsets = None
+        if settings.relative is not None:
+            self.key_offsets = Offsets(settings)
+            if settings.relative_values:
+                self.value_offsets = Offsets(settings)
+
+    def forward(
+        self, x: Tensor, mask: Tensor, weights: bool, packing: Packing | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """From (B, n, d) to (B, n, d), and the attention (B, heads, n, n) if `weights` are wanted.
+
+        Without weights or relative positions PyTorch's fused attention does the work.
+        """
+        projected = F.linear(x, torch.cat(tuple(self.projections())))
+        q, k, *rest = projected.unflatten(-1, (-1, self.heads, self.head_width)).unbind(2)
+        v = rest[0] if rest else k
+        fused = not weights and self.key_offsets is None
+        if packing is None:
+            context, attention = self._padded(q, k, v, mask, fused)
+        else:
+            q, k, v = (packing.sentences(part) for part in (q, k, v))
+            context, attention = self._padded(q, k, v, packing.mask(), fused)
+            context = packing.row(context, x.shape[1])
+        output = self.query if self.output is None else self.output
+        return context.flatten(2) @ output, attention
+
+    def projections(self) -> list[Tensor]:
+        """Of queries, keys and, unless they are the keys, values."""
+        return [m for m in (self.query, self.key, self.value) if m is not None]
+
+    @property
+    def _rate(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _padded(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, fused: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Contexts (B, n, heads, head width), and the attention unless it is `fused`."""
+        q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # (B, heads, n, head width)
+        keys = (mask | ~mask.any(1, keepdim=True))[:, None, None]  # a sentence of padding sees all
+        if fused:
+            with _sound_kernels(q):
+                context = F.scaled_dot_product_attention(
+                    q, k, v, attn_mask=keys, dropout_p=self._rate
+                )
+            return context.transpose(1, 2), None
+        scores = q @ k.mT
+        if self.key_offsets is not None:
+            scores = scores + self.key_offsets.scores(q)
+        scores = (scores * self.head_width**-0.5).masked_fill(~keys, -math.inf)
+        attention = scores.softmax(-1)
+        dropped = F.dropout(attention, self._rate)
+        context = dropped @ v
+        if self.value_offsets is not None:
+            context = context + self.value_offsets.contexts(dropped)
+        attention = attention * (mask[:, None, :, None] & mask[:, None, None, :])
+        return context.transpose(1, 2), attention
+
+
+def _sound_kernels(q: Tensor) -> AbstractContextManager[Any]:
+    """Not cuDNN's where its last tile of keys is half empty: there it may return gradients that are
+    not numbers, at least with torch 2.11."""
+    if not (q.is_cuda and q.shape[2] % 128 == 64):
+        return nullcontext()
+    return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
+
+
+class Offsets(nn.Module):
+    """One vector for each distance i−j, clipped: Shaw's relative positions, for all heads."""
+
+    def __init__(self, settings: TransformerSettings) -> None:
+        super().__init__()
+        assert settings.relative is not None
+        self.clip, width = settings.relative, settings.head_width
+        std = width**-0.5 if settings.matrices == "xavier" else 1.0
+        self.table = nn.Parameter(torch.randn(2 * self.clip + 1, width) * std)
+
+    def scores(self, q: Tensor) -> Tensor:
+        """q_i · a_{i−j}: (B, heads, n, width) -> (B, heads, n, n)."""
+        by_offset = q @ self.table.mT
+        return by_offset.gather(-1, self._index(q.shape[2]).expand(*q.shape[:2], -1, -1))
+
+    def contexts(self, attention: Tensor) -> Tensor:
+        """Σ_j α_ij a_{i−j}: (B, heads, n, n) -> (B, heads, n, width)."""
+        by_offset = attention.new_zeros(*attention.shape[:3], len(self.table))
+        index = self._index(attention.shape[2]).expand_as(attention)
+        return by_offset.scatter_add(-1, index, attention) @ self.table
+
+    def _index(self, n: int) -> Tensor:
+        position = torch.arange(n, device=self.table.device)
+        offset = position[:, None] - position
+        return offset.clamp(-self.clip, self.clip) + self.clip
+
+
+def sinusoids(n: int, width: int, like: Tensor) -> Tensor:
+    """The fixed positions of the original Transformer, (n, width)."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    position = torch.arange(n, device=like.device, dtype=dtype)[:, None]
+    even = torch.arange(0, width, 2, device=like.device, dtype=dtype)
+    angles = position * 10000 ** (-even / width)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width].to(like.dtype)
+
+
+def _projection(settings: TransformerSettings, output: bool = False) -> nn.Parameter:
+    """Of all heads, (heads × head width, width)."""
+    heads, own, width = settings.heads, settings.head_width, settings.width
+    matrix = nn.Parameter(torch.empty(heads * own, width))
+    if settings.matrices == "xavier":
+        nn.init.xavier_uniform_(matrix)
+    else:  # Xavier's rule for the tensor of all heads, which takes their number for a side
+        first, second, rest = (heads, own, width) if output else (heads, width, own)
+        nn.init.normal_(matrix, std=math.sqrt(2 / ((first + second) * rest)))
+    return matrix
+
+
+def _linear(inputs: int, outputs: int, settings: TransformerSettings) -> nn.Linear:
+    linear = nn.Linear(inputs, outputs)  # which starts as published
+    if settings.matrices == "xavier":
+        nn.init.xavier_uniform_(linear.weight)
+        nn.init.zeros_(linear.bias)
+    return linear

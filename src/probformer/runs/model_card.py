@@ -1,0 +1,96 @@
+"""README.md of a run folder: what others must know of a model before they use it.
+
+It begins with the facts that Hugging Face reads. The licence of the weights is for whoever shares
+them to choose; the card states that of the data, where it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from probformer.config import BuiltinData, DataSettings
+from probformer.data.registry import Corpus, list_corpora
+from probformer.models.encoder import Encoder
+
+if TYPE_CHECKING:
+    from probformer.runs.run_folder import Run
+
+_PIPELINES = {
+    "mlm": "fill-mask",
+    "tagging": "token-classification",
+    "ner": "token-classification",
+    "classification": "text-classification",
+}
+_NOT_CHOSEN = "unknown"
+
+
+def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, float]]) -> str:
+    """`init` is the run whose encoder training began with."""
+    settings = run.settings
+    encoder = run.model.encoder
+    kind = "probabilistic transformer" if isinstance(encoder, Encoder) else "transformer"
+    lines = [
+        *_front_matter(run, kind, init),
+        f"# A {kind} trained on {settings.task.kind}",
+        "",
+        *_data_facts(settings.data),
+        f"- Encoder: {encoder.count_parameters():,} parameters without word embeddings;",
+        f"  vocabulary of {len(run.vocabulary):,} entries",
+    ]
+    if init:
+        lines.append(f"- Began with the encoder of {init!r}, whose data has a licence of its own")
+    lines.append(f"- Seed: {settings.seed}")
+    lines += [f"- {split}: {figures_text(metrics)}" for split, metrics in results.items()]
+    lines += [
+        "",
+        "All settings are in `run.toml`. `probformer.load_run` reads this folder, and so does",
+        "transformers after `import probformer.hf`.",
+    ]
+    if _licence(run, init) == _NOT_CHOSEN:
+        lines += [
+            "",
+            "Who shares the weights writes their licence above, as `license`; which there are to",
+            "choose from depends on the licence of the data.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def figures_text(metrics: Mapping[str, float]) -> str:
+    """All of them but those of parts, the loss last."""
+    names = [name for name in metrics if "/" not in name and name not in ("score", "loss")]
+    return ", ".join(f"{name} {metrics[name]:.6g}" for name in (*names, "loss"))
+
+
+def _front_matter(run: Run, kind: str, init: str | None) -> Iterable[str]:
+    yield "---"
+    yield "library_name: probformer"
+    yield f"license: {_licence(run, init)}"
+    task = run.settings.task.kind
+    if task in _PIPELINES:
+        yield f"pipeline_tag: {_PIPELINES[task]}"
+    yield from ("tags:", f"- {kind.replace(' ', '-')}", f"- {task}", "---", "")
+
+
+def _licence(run: Run, init: str | None) -> str:
+    """Of the weights; the built-in corpus comes under the licence of Probformer."""
+    ours = isinstance(run.settings.data, BuiltinData) and not init
+    return "mit" if ours else _NOT_CHOSEN
+
+
+def _data_facts(data: DataSettings) -> list[str]:
+    if isinstance(data, BuiltinData):
+        size = f"{data.size:,} sentences of Probformer's built-in corpus, seed {data.seed}"
+        return [f"- Data: {size}", "- Licence of the data: MIT"]
+    facts = [f"- Data: {data.train}, {data.dev} and {data.test} in {data.folder!r}"]
+    corpus = known_corpus(data.folder)
+    if corpus is None:
+        return [*facts, "- Licence of the data: not known to Probformer"]
+    return [f"{facts[0]}: {corpus.title}", f"- Licence of the data: {corpus.licence}"]
+
+
+def known_corpus(folder: str) -> Corpus | None:
+    """That of the registry which is kept in a folder of this name."""
+    name = PurePath(folder).name
+    return next((corpus for corpus in list_corpora() if corpus.name == name), None)

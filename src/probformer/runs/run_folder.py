@@ -1,0 +1,256 @@
+"""A run folder: written by training, readable by everything else.
+
+config.json        model type, format version, encoder, task and its classes
+model.safetensors  the weights of the best epoch
+tokenizer.json     the vocabulary
+run.toml           the resolved settings
+metrics.jsonl      a line an epoch, and the final figures
+environment.json   what it was made with
+README.md          a model card
+state/             checkpoints, to go on
+
+The first three are enough to load a model: `probformer.hf` writes no more.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+
+import probformer
+from probformer.models.transformer import Transformer
+from probformer.config import (
+    EncoderSettings,
+    RunSettings,
+    TaskSettings,
+    TransformerSettings,
+    from_dict,
+    from_toml,
+    to_dict,
+    to_toml,
+)
+from probformer.data.vocabulary import Vocabulary
+from probformer.models.encoder import Encoder
+from probformer.errors import InputError, require
+from probformer.models.readout import Model, embedding_of
+from probformer.tasks import Task, build_task
+from probformer.runs.files import read_json, read_tensors, write_json, write_tensors, write_text
+from probformer.runs.model_card import model_card
+
+FORMAT_VERSION = 1
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with all that belongs to it."""
+
+    settings: RunSettings
+    vocabulary: Vocabulary
+    task: Task
+    model: Model
+
+
+def build_encoder(
+    settings: EncoderSettings | TransformerSettings, vocabulary: int
+) -> Encoder | Transformer:
+    if isinstance(settings, TransformerSettings):
+        return Transformer(vocabulary, settings)
+    return Encoder(vocabulary, settings)
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether there is something to lose: a run that has begun and done an epoch."""
+    return (folder / WEIGHTS).is_file()
+
+
+def has_begun(folder: Path) -> bool:
+    return (folder / "run.toml").is_file()  # the last to be written of what describes a run
+
+
+def clear_run(folder: Path) -> None:
+    """What a run that came to nothing left behind."""
+    for checkpoint in (folder / "state").glob("step-*"):
+        shutil.rmtree(checkpoint)
+    for name in ("run.toml", "metrics.jsonl"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def write_description(
+    folder: Path, run: Run, init: Path | None, data: Mapping[str, str] | None = None
+) -> None:
+    """Everything but weights and metrics; `data` has the digest of each split."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = run.settings
+    write_json(
+        folder / "config.json",
+        {
+            "model_type": "probformer",
+            "format_version": FORMAT_VERSION,
+            "vocabulary": len(run.vocabulary),
+            "encoder": to_dict(settings.encoder),
+            "task": {**to_dict(settings.task), **run.task.state()},
+        },
+    )
+    write_text(folder / "tokenizer.json", run.vocabulary.to_json() + "\n")
+    environment = {**_environment(), "init": init and str(init), "data": dict(data or {})}
+    write_json(folder / "environment.json", environment)
+    write_model_card(folder, run, {})
+    write_settings(folder, settings)
+
+
+def write_settings(folder: Path, settings: RunSettings) -> None:
+    write_text(folder / "run.toml", to_toml(settings))
+
+
+def write_weights(folder: Path, model: Model) -> None:
+    write_tensors(folder / WEIGHTS, dict(model.state_dict()))
+
+
+def write_model_card(folder: Path, run: Run, results: dict[str, dict[str, float]]) -> None:
+    init = read_environment(folder).get("init")
+    write_text(folder / "README.md", model_card(run, init, results))
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """What a run was made with; some may have lost it, or never had it."""
+    path = folder / "environment.json"
+    return read_json(path) if path.is_file() else {}
+
+
+def load_run(folder: str | Path) -> Run:
+    """A run with the weights of its best epoch."""
+    folder = Path(folder)
+    run = load_description(folder)
+    weights = folder / WEIGHTS
+    require(weights.is_file(), f"{folder}: has no weights yet: {WEIGHTS} is missing")
+    try:
+        run.model.load_state_dict(read_tensors(weights))
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(f"{weights}: does not fit config.json: {reason}") from None
+    run.model.eval()
+    return run
+
+
+def load_description(folder: Path) -> Run:
+    """A run with a model as it was before training."""
+    path = folder / "config.json"
+    require(path.is_file(), f"{folder}: is no run folder: config.json is missing")
+    config = read_json(path)
+    version = config.get("format_version") if isinstance(config, dict) else None
+    if version != FORMAT_VERSION:
+        known = f"this version reads {FORMAT_VERSION}"
+        raise InputError(f"{folder}: has the format version {version!r}, {known}")
+    require(config.get("task", {}) is not None, f"{folder}: has no task, but an encoder alone")
+    vocabulary = Vocabulary.load(folder / "tokenizer.json")
+    try:
+        settings = _settings(folder, config)
+        task = build_task(settings.task, vocabulary)
+        task.load_state(config["task"])
+        encoder = build_encoder(encoder_settings(config["encoder"]), config["vocabulary"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: is damaged: {error!r}") from None
+    words = embedding_of(encoder).num_embeddings
+    message = f"tokenizer.json has {len(vocabulary)} entries, config.json {words}"
+    require(len(vocabulary) == words, f"{folder}: the vocabulary does not fit the model: {message}")
+    return Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
+
+
+def encoder_settings(values: Mapping[str, Any]) -> EncoderSettings | TransformerSettings:
+    """From what config.json has under "encoder"."""
+    classes = {"transformer": TransformerSettings, "pt": EncoderSettings}
+    return from_dict(classes[values["kind"]], values)
+
+
+def _settings(folder: Path, config: Mapping[str, Any]) -> RunSettings:
+    """Those of run.toml; config.json alone does not tell which data a model was trained on."""
+    path = folder / "run.toml"
+    if path.is_file():
+        return from_toml(RunSettings, path)
+    classes = {cls.kind: cls for cls in get_args(TaskSettings)}
+    names = {field.name for field in fields(classes[config["task"]["kind"]])}
+    task = {name: value for name, value in config["task"].items() if name in names}
+    data = {"kind": "files", "train": "train", "dev": "dev", "test": "test"}
+    return from_dict(RunSettings, {"task": task, "data": data, "encoder": config["encoder"]})
+
+
+def append_metrics(folder: Path, line: dict[str, Any]) -> None:
+    with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def forget_metrics_after(folder: Path, epochs: int) -> None:
+    """Keep the lines of the first so many epochs; those after them will be written again."""
+    path = folder / "metrics.jsonl"
+    if path.is_file():
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        write_text(path, "".join(line for line in lines if _epoch_of(line) <= epochs))
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "metrics.jsonl"
+    require(path.is_file(), f"{folder}: has no metrics yet: metrics.jsonl is missing")
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise InputError(f"{path}: cannot be read as lines of JSON: {error}") from None
+
+
+def read_final(folder: Path) -> dict[str, dict[str, float]] | None:
+    """The figures of a run that came to its end."""
+    lines = read_metrics(folder) if (folder / "metrics.jsonl").is_file() else []
+    last = lines[-1] if lines else None
+    return last.get("final") if isinstance(last, dict) else None
+
+
+def _epoch_of(line: str) -> float:
+    try:
+        return json.loads(line).get("epoch", float("inf"))
+    except ValueError:
+        return float("inf")  # cut off in the middle
+
+
+def _environment() -> dict[str, Any]:
+    return {
+        "probformer": probformer.__version__,
+        "commit": _commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+    }
+
+
+def _commit() -> str | None:
+    """Of the source in a git checkout, with "-dirty" after changes; else PROBFORMER_COMMIT."""
+    root = Path(probformer.__file__).parents[2]  # the checkout, where this is src/probformer
+    if not (root / ".git").exists():
+        return os.environ.get("PROBFORMER_COMMIT")
+    command = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--abbrev=40",
+        "--exclude=*",
+        "--dirty",
+    ]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):  # no git here, or not for this user
+        return None
+    return found.stdout.strip()
