@@ -112,9 +112,7 @@ def test_every_training_of_a_list_is_another_one(name):
 
 def test_the_table_has_all_that_was_published_and_can_be_had():
     found = {one.config for one in trainings.trainings(BENCHMARKS / "table.toml")}
-    published = tomllib.loads(
-        (BENCHMARKS / "../src/probformer/training/published.toml").read_text()
-    )
+    published = tomllib.loads((BENCHMARKS / "../src/probformer/runs/published.toml").read_text())
     missing = published.keys() - found
     assert {name.rpartition("-")[0] for name in missing} == {"mlm-bllip", "tagging-ptb"}
 

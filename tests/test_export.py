@@ -96,7 +96,7 @@ def test_all_pairs_say_what_pairs_say(words, n):
     others = ~torch.eye(n, dtype=torch.bool)
     p = torch.rand(2, potential.channels, n, n, dtype=torch.float64) * others
     expected = potential.pairs(q)
-    potential.looks = AllPairs
+    potential.pair_implementation = AllPairs
     actual = potential.pairs(q)
     torch.testing.assert_close(actual.scores * others, expected.scores * others)
     for heard, wanted in zip(actual.contexts(p), expected.contexts(p), strict=True):

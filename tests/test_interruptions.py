@@ -19,8 +19,8 @@ import torch
 from probformer.config import RunSettings, from_dict
 from probformer.data.builtin import builtin_corpus
 from probformer.errors import InputError
+from probformer.runs import files, run_folder
 from probformer.runs.run_folder import load_run, read_metrics
-from probformer.training import files, run_folder
 from probformer.training.commands import train_one
 from probformer.training.loop import Training
 from runs import PT, assert_same_runs, ready, settings

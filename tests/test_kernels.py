@@ -17,7 +17,8 @@ from kernel_runs import (
     run,
 )
 from models import EXTRAS, WORDS, build, random_batch
-from probformer import Evidence, Inference, fused, mean_field, reference
+from probformer import Evidence, Inference, mean_field
+from probformer.crf import fused, reference
 from probformer.crf.potentials import UV, as_potentials
 from probformer.testing import reference_sentence
 from probformer.training.progress import Reporter

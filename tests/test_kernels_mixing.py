@@ -10,7 +10,8 @@ from kernel_runs import (
     run,
 )
 from models import build, random_batch
-from probformer import Inference, fused, mean_field
+from probformer import Inference, mean_field
+from probformer.crf import fused
 from probformer.crf.potentials import UV, as_potentials
 
 pytest.importorskip("triton", reason="needs Triton")

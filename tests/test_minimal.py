@@ -34,9 +34,9 @@ def check_imports(python, *missing, cwd=None, env=None):
     source = ROOT / "src/probformer"
     expected = {}
     for part, sentence in NEEDS.items():
-        for path in (source / part).glob("*.py"):
-            name = path.stem if path.stem != "__init__" else ""
-            expected[f"probformer.{part}.{name}".rstrip(".")] = sentence
+        for path in (source / part).rglob("*.py"):
+            parts = path.relative_to(source).with_suffix("").parts
+            expected[".".join(["probformer", *parts]).removesuffix(".__init__")] = sentence
     assert json.loads(done.stdout) == expected
 
 

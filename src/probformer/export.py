@@ -6,6 +6,7 @@ model it was made of before it is written.
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import logging
@@ -19,10 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from probformer.config import TransformerSettings
+from probformer.crf.potentials import WordPotential
 from probformer.crf.potentials.all_pairs import AllPairs
 from probformer.errors import InputError, require, require_packages
-from probformer.models.encoder import Encoder
 from probformer.models.readout import Model, SeveralHeads
 from probformer.runs.files import require_writable, write_bytes
 from probformer.runs.run_folder import Run, load_run
@@ -125,40 +125,26 @@ def as_onnx(run: Run) -> tuple[bytes, float, int]:
 
 def _traced(run: Run) -> ExportedProgram:
     """The model as a graph in which the sizes of a batch are free."""
-    sizes = {0: Dim("batch"), 1: Dim("length", max=_longest(run.model))}
+    sizes = {0: Dim("batch"), 1: Dim("length", max=run.model.encoder.settings.max_words)}
     example = _batch(run, sentences=3, longest=_lengths(run.model)[-1])
-    with _looking_at_all_pairs(run.model):
-        program = torch.export.export(
-            Answering(run.model).eval(), example, dynamic_shapes=(sizes, sizes), strict=True
-        )
+    answering = Answering(_with_all_pairs(run.model)).eval()
+    program = torch.export.export(answering, example, dynamic_shapes=(sizes, sizes), strict=True)
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # which would tell the paths of this machine
     return program
 
 
-@contextmanager
-def _looking_at_all_pairs(model: Model) -> Iterator[None]:
-    if not isinstance(model.encoder, Encoder):
-        yield
-        return
-    words = model.encoder.potentials.words
-    words.looks = AllPairs
-    try:
-        yield
-    finally:
-        del words.looks
-
-
-def _longest(model: Model) -> int | None:
-    """Where there is a table of positions, it ends somewhere."""
-    settings = model.encoder.settings
-    if isinstance(settings, TransformerSettings) and settings.positions == "learned":
-        return settings.longest
-    return None
+def _with_all_pairs(model: Model) -> Model:
+    """A copy whose potentials look at pairs in a way that one graph can hold for all lengths."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        if isinstance(module, WordPotential):
+            object.__setattr__(module, "pair_implementation", AllPairs)  # no parameter
+    return model
 
 
 def _lengths(model: Model) -> list[int]:
-    longest = _longest(model) or max(_LENGTHS)
+    longest = model.encoder.settings.max_words or max(_LENGTHS)
     return sorted({min(n, longest) for n in _LENGTHS})
 
 

@@ -14,9 +14,9 @@ from probformer.analysis.reading import Floats, Reading, channel_of, read_senten
 from probformer.analysis.texts import words_of
 from probformer.config import EncoderSettings, RunSettings, from_toml
 from probformer.config.lookup import read_settings
+from probformer.config.settings import pt_settings
 from probformer.data.vocabulary import MASK, UNKNOWN
 from probformer.errors import InputError, require, require_one_of
-from probformer.models.encoder import Encoder
 from probformer.runs.files import require_writable
 from probformer.runs.prediction import note_unknown
 from probformer.runs.run_folder import Run, load_run
@@ -152,11 +152,7 @@ def _draw_labels(run: Run, reading: Reading, iteration: int) -> viz.Picture:
 def owners(run: Run, labels: Iterable[int]) -> dict[int, list[str]]:
     """For each label the words that, without context, are likeliest to have it."""
     encoder = run.model.encoder
-    assert isinstance(encoder, Encoder)
-    scores = (
-        encoder.word_scores.weight.detach().double().cpu() / encoder.settings.inference.lambda_z
-    )
-    alone = scores.softmax(-1).numpy()
+    alone = encoder.label_distributions().numpy()
     found = {}
     for label in labels:
         order = np.argsort(-alone[:, label], kind="stable")
@@ -182,6 +178,5 @@ def _chosen(
 def _encoder_settings(target: str) -> EncoderSettings:
     saved = Path(target) / "run.toml"
     settings = from_toml(RunSettings, saved) if saved.is_file() else read_settings(target, [])
-    if not isinstance(settings.encoder, EncoderSettings):
-        raise InputError(f"{target}: graphs are of probabilistic transformers, this is another one")
-    return settings.encoder
+    message = f"{target}: graphs are of probabilistic transformers, this is another one"
+    return pt_settings(settings.encoder, message)

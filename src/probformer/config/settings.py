@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from probformer.config.reading import Settings
 from probformer.errors import require, require_between, require_whole
@@ -177,6 +177,35 @@ class EncoderSettings(Settings):
     globals: GlobalSettings | None = None
     inference: Inference = field(default_factory=Inference)
 
+    title: ClassVar[str] = "probabilistic transformer"
+    step_name: ClassVar[str] = "iteration"
+    max_words: ClassVar[int | None] = None
+    """The longest sentence that it takes: any."""
+    extra_places: ClassVar[int] = 0
+    """Places in front of a sentence, beside its words."""
+
+    @property
+    def steps(self) -> int:
+        """Iterations, where a transformer has layers."""
+        return self.inference.iterations
+
+    @property
+    def hidden_size(self) -> int:
+        return self.labels
+
+    @property
+    def label_count(self) -> int | None:
+        return self.labels
+
+    @property
+    def has_root(self) -> bool:
+        return self.root is not None
+
+    @property
+    def has_fixed_steps(self) -> bool:
+        """Whether all sentences take the same number of steps."""
+        return self.inference.tolerance is None
+
     def check(self) -> None:
         require_whole("labels", self.labels)
         require_whole("channels", self.channels)
@@ -225,14 +254,44 @@ class TransformerSettings(Settings):
     tied: bool = False
     """W^K = W^V and W^Q = W^O, as in a probabilistic transformer."""
 
+    title: ClassVar[str] = "transformer"
+    step_name: ClassVar[str] = "layer"
+    label_count: ClassVar[int | None] = None
+    """It has no labels."""
+    has_fixed_steps: ClassVar[bool] = True
+
+    @property
+    def steps(self) -> int:
+        """Layers, where a probabilistic transformer has iterations."""
+        return self.layers
+
+    @property
+    def hidden_size(self) -> int:
+        return self.width
+
+    @property
+    def channels(self) -> int:
+        """Attention heads, which stand beside the channels of a probabilistic transformer."""
+        return self.heads
+
+    @property
+    def has_root(self) -> bool:
+        """CLS is to a transformer what ROOT is to a probabilistic one."""
+        return self.readout == "cls"
+
+    @property
+    def extra_places(self) -> int:
+        """Places in front of a sentence, beside its words: that of CLS."""
+        return int(self.has_root)
+
+    @property
+    def max_words(self) -> int | None:
+        """The longest sentence that fits into the table of positions, if there is one."""
+        return self.max_length - self.extra_places if self.positions == "learned" else None
+
     @property
     def rate_of_input(self) -> float:
         return self.dropout if self.input_dropout is None else self.input_dropout
-
-    @property
-    def longest(self) -> int:
-        """The longest sentence that fits into the table of positions."""
-        return self.max_length - (self.readout == "cls")
 
     def check(self) -> None:
         for name in ("width", "layers", "heads", "head_width", "feed_forward", "max_length"):
@@ -243,3 +302,10 @@ class TransformerSettings(Settings):
             require_whole("relative", self.relative)
         message = "relative_values needs relative, the distance at which positions are clipped"
         require(self.relative is not None or not self.relative_values, message)
+
+
+def pt_settings(settings: EncoderSettings | TransformerSettings, message: str) -> EncoderSettings:
+    """Those of a probabilistic transformer; others are refused with the message."""
+    require(isinstance(settings, EncoderSettings), message)
+    assert isinstance(settings, EncoderSettings)
+    return settings

@@ -44,7 +44,7 @@ def can_fuse(
         and unary.dtype != torch.float64
         and dtype_of_products(unary) in (torch.float32, HALF)
         and potentials.words.has_matrices
-        and kernels_know(inference)
+        and kernels_support(inference)
         and evidence.heads is None
         and evidence.globals is None
         and not trace
@@ -52,7 +52,7 @@ def can_fuse(
     )
 
 
-def kernels_know(inference: Inference) -> bool:
+def kernels_support(inference: Inference) -> bool:
     """Whether heads are a softmax of what they hear, or a step towards it, as often as is asked."""
     return (
         inference.asynchronous

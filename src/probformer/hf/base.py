@@ -20,7 +20,6 @@ from probformer.errors import InputError, require
 from probformer.hf.configuration import ProbformerConfig
 from probformer.hf.folders import check_description, check_folder, refuse_misfits
 from probformer.hf.reading import Reading, read
-from probformer.models.readout import embedding_of
 from probformer.runs.run_folder import build_encoder
 
 _OF_SENTENCES = ("encoder.potentials.root.", "encoder.cls")
@@ -137,7 +136,7 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         return self.config.mask_token_id
 
     def get_input_embeddings(self) -> nn.Embedding:
-        return embedding_of(self.encoder)
+        return self.encoder.embedding
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         """The weights only: a head may be tied to the module."""

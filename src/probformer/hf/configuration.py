@@ -8,6 +8,7 @@ from typing import Any
 from transformers import PretrainedConfig
 
 from probformer.config import EncoderSettings, TransformerSettings, to_dict
+from probformer.config.reading import Settings
 from probformer.errors import InputError, require, require_whole
 from probformer.runs.run_folder import FORMAT_VERSION, encoder_settings
 
@@ -39,7 +40,7 @@ class ProbformerConfig(PretrainedConfig):
         require(format_version == FORMAT_VERSION, got)
         self.format_version = format_version
         self.vocabulary = vocabulary
-        if encoder is None or isinstance(encoder, (EncoderSettings, TransformerSettings)):
+        if encoder is None or isinstance(encoder, Settings):
             encoder = to_dict(encoder or EncoderSettings())
         self.encoder = dict(encoder)
         self.mask_token_id, self.pad_token_id = mask_token_id, pad_token_id
@@ -75,20 +76,16 @@ class ProbformerConfig(PretrainedConfig):
 
     @property
     def hidden_size(self) -> int:
-        settings = self.encoder_settings
-        return settings.labels if isinstance(settings, EncoderSettings) else settings.width
+        return self.encoder_settings.hidden_size
 
     @property
     def num_hidden_layers(self) -> int:
         """Iterations of mean field, or layers."""
-        settings = self.encoder_settings
-        is_pt = isinstance(settings, EncoderSettings)
-        return settings.inference.iterations if is_pt else settings.layers
+        return self.encoder_settings.steps
 
     @property
     def num_attention_heads(self) -> int:
-        settings = self.encoder_settings
-        return settings.channels if isinstance(settings, EncoderSettings) else settings.heads
+        return self.encoder_settings.channels
 
 
 def classes_of(task: Mapping[str, Any] | None) -> list[str]:

@@ -72,11 +72,7 @@ def read(
 
 def _embedded(encoder: Encoder | Transformer, words: Tensor, mask: Tensor) -> Tensor:
     """Words without context, zero on padding."""
-    if isinstance(encoder, Transformer):
-        vectors = encoder.embed(words)[:, -words.shape[1] :]  # without CLS
-    else:
-        vectors = encoder.word_scores(words)
-    return vectors * mask.unsqueeze(-1)
+    return encoder.embed(words) * mask.unsqueeze(-1)
 
 
 class _Shift:

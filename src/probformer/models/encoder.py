@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from probformer.config import EncoderSettings
 from probformer.crf.evidence import Evidence
+from probformer.crf.fused import kernels_support
 from probformer.crf.inference import mean_field
 from probformer.crf.input_checks import check_words
 from probformer.crf.posterior import Posterior
@@ -58,6 +59,27 @@ class Encoder(nn.Module):
         if given != wanted:
             sizes = f"(labels, channels, root labels) {wanted}"
             raise InputError(f"potentials must have the settings' {sizes}, got {given}")
+
+    supports_evidence = True
+
+    @property
+    def embedding(self) -> nn.Embedding:
+        """A vector for each word: S."""
+        return self.word_scores
+
+    def embed(self, words: Tensor) -> Tensor:
+        """Words (B, n) without context, (B, n, d)."""
+        return self.word_scores(words)
+
+    def label_distributions(self) -> Tensor:
+        """P(label | word) without context, (vocabulary, d), in double precision."""
+        scores = self.word_scores.weight.detach().double().cpu()
+        return (scores / self.settings.inference.lambda_z).softmax(-1)
+
+    def can_pack(self, reads_single_words: bool, precision: str) -> bool:
+        """Whether kernels take sentences laid end to end; they are padded otherwise."""
+        kernels = kernels_support(self.settings.inference)
+        return reads_single_words and not self.settings.has_root and kernels
 
     @property
     def width(self) -> int:

@@ -37,11 +37,6 @@ class Model(nn.Module):
         return self.encoder.representation(posterior), posterior
 
 
-def embedding_of(encoder: Encoder | Transformer) -> nn.Embedding:
-    """A vector for each word: S, or the embeddings of a transformer."""
-    return encoder.words if isinstance(encoder, Transformer) else encoder.word_scores
-
-
 class Projection(nn.Linear):
     """To words, of which there are many."""
 
@@ -84,7 +79,7 @@ def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
 
 def word_head(encoder: Encoder | Transformer, mask: int, tied: bool | None = None) -> nn.Module:
     """To all words but the mask: tied for transformers, a layer of its own for PT, as published."""
-    embedding = embedding_of(encoder)
+    embedding = encoder.embedding
     if isinstance(encoder, Transformer) if tied is None else tied:
         return TiedProjection(embedding, mask)
     return Projection(encoder.width, embedding.num_embeddings - 1)

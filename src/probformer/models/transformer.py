@@ -49,6 +49,25 @@ class Transformer(nn.Module):
         pre = settings.norm == "pre"
         self.final_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
 
+    supports_evidence = False
+
+    @property
+    def embedding(self) -> nn.Embedding:
+        """A vector for each word."""
+        return self.words
+
+    def can_pack(self, reads_single_words: bool, precision: str) -> bool:
+        """Whether kernels take sentences laid end to end; they are padded otherwise."""
+        readable = self.settings.has_root or reads_single_words
+        return readable and self.settings.relative is None and precision == "bf16"
+
+    def label_distributions(self) -> Tensor:
+        raise InputError("labels are those of a probabilistic transformer, this is a transformer")
+
+    def penalty(self) -> Tensor:
+        """Zero: the paper's L2 term is on T, which a transformer does not have."""
+        return self.words.weight.new_zeros(())
+
     @property
     def width(self) -> int:
         return self.settings.width
@@ -72,7 +91,7 @@ class Transformer(nn.Module):
             self._check_length(words.shape[1])
         else:
             self._check_packing(packing, mask)
-        x = F.dropout(self.embed(words, packing), self.settings.rate_of_input, self.training)
+        x = F.dropout(self._input(words, packing), self.settings.rate_of_input, self.training)
         if self.settings.readout == "cls" and packing is None:
             mask = F.pad(mask, (1, 0), value=True)
         weights: Tensor | None = None
@@ -99,7 +118,11 @@ class Transformer(nn.Module):
         parts = [layer.parts() for layer in self.layers if isinstance(layer, Layer)]
         return apply_layers(parts, times, x, packing, settings.heads, rate)
 
-    def embed(self, words: Tensor, packing: Packing | None = None) -> Tensor:
+    def embed(self, words: Tensor) -> Tensor:
+        """Words (B, n) without context, with their positions, (B, n, d)."""
+        return self._input(words)[:, self.settings.extra_places :]
+
+    def _input(self, words: Tensor, packing: Packing | None = None) -> Tensor:
         """What the first layer reads, before dropout: words, CLS in front if there is one."""
         x = self.words(words)
         place = None if packing is None else packing.positions(x.shape[1])
@@ -150,8 +173,8 @@ class Transformer(nn.Module):
             self._check_length(max(packing.lengths.tolist(), default=0) - has_cls)
 
     def _check_length(self, n: int) -> None:
-        longest = self.settings.longest
-        if self.settings.positions == "learned" and n > longest:
+        longest = self.settings.max_words
+        if longest is not None and n > longest:
             table = f"the position table, which has places for {longest}"
             raise InputError(f"words must fit into {table}, got a sentence of {n} words")
 

@@ -30,7 +30,7 @@ def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, fl
     """`init` is the run whose encoder training began with."""
     settings = run.settings
     encoder = run.model.encoder
-    kind = "probabilistic transformer" if isinstance(encoder, Encoder) else "transformer"
+    kind = encoder.settings.title
     lines = [
         *_front_matter(run, kind, init),
         f"# A {kind} trained on {settings.task.kind}",

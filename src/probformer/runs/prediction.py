@@ -46,9 +46,9 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
 
 def check_length(run: Run, words: Sequence[str], where: str) -> None:
     """That the words fit into the positions a transformer has learned, if it has."""
-    encoder = run.model.encoder
-    if isinstance(encoder, Transformer) and encoder.settings.positions == "learned":
-        length, places = len(run.vocabulary.encode(words).ids), encoder.settings.longest
+    places = run.model.encoder.settings.max_words
+    if places is not None:
+        length = len(run.vocabulary.encode(words).ids)
         table = f"the position table has places for {places}"
         require(length <= places, f"{where} has {length} tokens, {table}")
 

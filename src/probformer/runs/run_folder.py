@@ -42,7 +42,8 @@ from probformer.config import (
 from probformer.data.vocabulary import Vocabulary
 from probformer.models.encoder import Encoder
 from probformer.errors import InputError, require
-from probformer.models.readout import Model, embedding_of
+from probformer.models.build import build_encoder
+from probformer.models.readout import Model
 from probformer.tasks import Task, build_task
 from probformer.runs.files import read_json, read_tensors, write_json, write_tensors, write_text
 from probformer.runs.model_card import model_card
@@ -59,14 +60,6 @@ class Run:
     vocabulary: Vocabulary
     task: Task
     model: Model
-
-
-def build_encoder(
-    settings: EncoderSettings | TransformerSettings, vocabulary: int
-) -> Encoder | Transformer:
-    if isinstance(settings, TransformerSettings):
-        return Transformer(vocabulary, settings)
-    return Encoder(vocabulary, settings)
 
 
 def holds_run(folder: Path) -> bool:
@@ -161,7 +154,7 @@ def load_description(folder: Path) -> Run:
         encoder = build_encoder(encoder_settings(config["encoder"]), config["vocabulary"])
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: is damaged: {error!r}") from None
-    words = embedding_of(encoder).num_embeddings
+    words = encoder.embedding.num_embeddings
     message = f"tokenizer.json has {len(vocabulary)} entries, config.json {words}"
     require(len(vocabulary) == words, f"{folder}: the vocabulary does not fit the model: {message}")
     return Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))

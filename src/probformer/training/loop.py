@@ -24,15 +24,13 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from probformer.config import EncoderSettings, RunSettings
-from probformer.crf.fused import kernels_know
+from probformer.config import RunSettings
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.sentence import NO_HEAD
 from probformer.data.word_dropout import forget_words
 from probformer.errors import InputError
-from probformer.models.encoder import Encoder
 from probformer.runs.files import read_tensors
 from probformer.runs.run_folder import (
     WEIGHTS,
@@ -109,30 +107,24 @@ class Training:
         """Place and number of chunks of the updates of which nobody knows yet what they found."""
 
     def _build_gradients(self) -> Gradients:
-        encoder = self.settings.encoder
-        waits = isinstance(encoder, EncoderSettings) and encoder.inference.tolerance is not None
-        kind = CapturedGradients if self.on_gpu and not waits else Gradients
+        captured = self.on_gpu and self.settings.encoder.has_fixed_steps
+        kind = CapturedGradients if captured else Gradients
         return kind(self.batch_loss, self.loss, [*self.model.parameters()])
 
     def _plan(self) -> Plan:
         """On a GPU shapes repeat, and sentences lie end to end where kernels know of that."""
         encoder, heads = self.settings.encoder, self.training.gold_heads
-        if is_pt := isinstance(encoder, EncoderSettings):
-            rooted = encoder.root is not None
-            packed = not rooted and heads is None and self.run.task.reads_single_words
-            packed = packed and kernels_know(encoder.inference)  # they are padded otherwise
-        else:
-            rooted = encoder.readout == "cls"
-            packed = heads is None and (rooted or self.run.task.reads_single_words)
-            packed = packed and encoder.relative is None and self.training.precision == "bf16"
-        longest = None if is_pt or encoder.positions != "learned" else encoder.longest
+        can_pack = self.model.encoder.can_pack
+        packed = heads is None and can_pack(
+            self.run.task.reads_single_words, self.training.precision
+        )
         return Plan(
             chunk=self.training.chunk,
             packed=self.on_gpu and packed,
-            front=0 if is_pt else int(rooted),
+            front=encoder.extra_places,
             rounded=self.on_gpu,
-            longest=longest,
-            lowest_head=None if heads is None else NO_HEAD if rooted else 0,
+            longest=encoder.max_words,
+            lowest_head=None if heads is None else NO_HEAD if encoder.has_root else 0,
         )
 
     def resume(self) -> bool:
@@ -265,7 +257,7 @@ class Training:
             heads = training.gold_heads is not None
             read, posterior = self.model(batch.words, batch.mask, heads, batch.packing)
             loss = task.loss(self.model, read, batch)
-        if training.penalty and isinstance(self.model.encoder, Encoder):
+        if training.penalty:
             loss = loss + batch.chunks * training.penalty * self.model.encoder.penalty()
         if training.gold_heads is not None:
             channel, weight = training.gold_heads.channel, training.gold_heads.weight

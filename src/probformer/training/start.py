@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from probformer.config import PlateauSchedule, RunSettings, TransformerSettings, from_toml
+from probformer.config import PlateauSchedule, RunSettings, from_toml
 from probformer.config.reading import differences
 from probformer.data.corpus import FileSplit, build_vocabulary, load_corpus
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError, counted, require
-from probformer.models.readout import Model, embedding_of
+from probformer.models.readout import Model
 from probformer.runs.run_folder import (
     Run,
     build_encoder,
@@ -171,12 +171,12 @@ def _check_judgement(task: Task, splits: dict[str, EncodedSplit]) -> None:
 
 
 def check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> None:
-    encoder = settings.encoder
-    if not isinstance(encoder, TransformerSettings) or encoder.positions != "learned":
+    places = settings.encoder.max_words
+    if places is None:
         return
     for name, split in splits.items():
         longest = int(split.lengths.argmax())
-        length, places = int(split.lengths[longest]), encoder.longest
+        length = int(split.lengths[longest])
         table = f"the position table has places for {places} (encoder.max_length)"
         require(length <= places, f"{name}: sentence {longest + 1} has {length} tokens, {table}")
 
@@ -193,7 +193,7 @@ def _check_gold_heads(settings: RunSettings, split: EncodedSplit, reporter: Repo
 def start_from(run: Run, other: Run) -> str:
     """Take another run's encoder; words are matched by their spelling. Says what was found."""
     encoder, source = run.model.encoder, other.model.encoder
-    words, source_words = embedding_of(encoder), embedding_of(source)
+    words, source_words = encoder.embedding, source.embedding
     own = {name: p for name, p in encoder.named_parameters() if p is not words.weight}
     given = {name: p for name, p in source.named_parameters() if p is not source_words.weight}
     fresh = sorted({*own} - {*given})

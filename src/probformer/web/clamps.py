@@ -7,14 +7,13 @@ import torch
 from probformer.analysis.reading import within
 from probformer.crf.evidence import FREE, ROOT, Evidence
 from probformer.errors import InputError, require
-from probformer.models.encoder import Encoder
 from probformer.runs.run_folder import Run
 from probformer.web.questions import Clamps, HeadClamp
 
 
 def can_clamp(run: Run) -> bool:
     """Where words are split, it would be unclear which of their pieces has the head."""
-    return isinstance(run.model.encoder, Encoder) and not run.vocabulary.subwords
+    return run.model.encoder.supports_evidence and not run.vocabulary.subwords
 
 
 def evidence_of(run: Run, n: int, clamps: Clamps) -> Evidence | None:
@@ -22,16 +21,16 @@ def evidence_of(run: Run, n: int, clamps: Clamps) -> Evidence | None:
     if not clamps.heads and not clamps.labels:
         return None
     encoder = run.model.encoder
-    if not isinstance(encoder, Encoder):
+    if encoder.settings.label_count is None or not encoder.supports_evidence:
         raise InputError("only a probabilistic transformer can be clamped, this is a transformer")
     require(not run.vocabulary.subwords, "a run that splits words into pieces cannot be clamped")
     heads = torch.full((1, encoder.settings.channels, n), FREE)
     for clamp in clamps.heads:
         chosen = _channels(clamp, encoder.settings.channels)
-        heads[0, chosen, _word(clamp.word, n)] = _head(clamp, n, encoder)
+        heads[0, chosen, _word(clamp.word, n)] = _head(clamp, n, encoder.settings.has_root)
     labels = torch.full((1, n), FREE)
     for clamp in clamps.labels:
-        label = within("label", clamp.label, encoder.settings.labels)
+        label = within("label", clamp.label, encoder.settings.label_count)
         labels[0, _word(clamp.word, n)] = label
     return Evidence(labels=labels, heads=heads)
 
@@ -40,9 +39,9 @@ def _channels(clamp: HeadClamp, h: int) -> slice | int:
     return slice(None) if clamp.channel == "all" else within("channel", clamp.channel, h)
 
 
-def _head(clamp: HeadClamp, n: int, encoder: Encoder) -> int:
+def _head(clamp: HeadClamp, n: int, has_root: bool) -> int:
     if clamp.head == "root":
-        require(encoder.potentials.root is not None, "this run has no ROOT that could be a head")
+        require(has_root, "this run has no ROOT that could be a head")
         return ROOT
     require(clamp.head != clamp.word, f"no word heads itself: word {clamp.word} must have another")
     return _word(clamp.head, n)

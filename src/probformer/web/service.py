@@ -12,7 +12,6 @@ from probformer import viz
 from probformer.analysis.drawing import check_options, draw_reading, owners
 from probformer.analysis.reading import Reading, answer_of, read_sentence, read_sentences, within
 from probformer.errors import InputError, counted, require, shortened
-from probformer.models.encoder import Encoder
 from probformer.runs.run_folder import Run, load_run
 from probformer.web.clamps import can_clamp, evidence_of
 from probformer.web.meanings import first_sentences, meanings
@@ -63,7 +62,7 @@ class Explorer:
         return {
             "version": VERSION,
             "run": question.run,
-            "step": _step(run),
+            "step": run.model.encoder.settings.step_name,
             "results": [_result(run, reading) for reading in readings],
         }
 
@@ -83,10 +82,10 @@ class Explorer:
     def label(self, name: str, label: int) -> dict[str, Any]:
         """The words that own it without context."""
         encoder = self._run(name).model.encoder
-        if not isinstance(encoder, Encoder):
+        if encoder.settings.label_count is None:
             raise NotFound("labels are those of a probabilistic transformer, this is a transformer")
         try:
-            within("label", label, encoder.settings.labels)
+            within("label", label, encoder.settings.label_count)
         except InputError as error:
             raise NotFound(str(error)) from None
         return {"label": label, "words": owners(self._run(name), [label])[label]}
@@ -118,33 +117,17 @@ def _free_name(folder: Path, taken: Iterable[str]) -> str:
 def _described(run: Run) -> dict[str, Any]:
     encoder = run.model.encoder
     task = run.settings.task.kind
-    if isinstance(encoder, Encoder):
-        settings = encoder.settings
-        return {
-            "model": "pt",
-            "task": task,
-            "step": _step(run),
-            "steps": settings.inference.iterations,
-            "channels": settings.channels,
-            "labels": settings.labels,
-            "has_root": encoder.potentials.root is not None,
-            "can_clamp": can_clamp(run),
-        }
     settings = encoder.settings
     return {
-        "model": "transformer",
+        "model": settings.kind,
         "task": task,
-        "step": _step(run),
-        "steps": settings.layers,
-        "channels": settings.heads,
-        "labels": None,
-        "has_root": settings.readout == "cls",
-        "can_clamp": False,
+        "step": settings.step_name,
+        "steps": settings.steps,
+        "channels": settings.channels,
+        "labels": settings.label_count,
+        "has_root": settings.has_root,
+        "can_clamp": can_clamp(run),
     }
-
-
-def _step(run: Run) -> str:
-    return "iteration" if isinstance(run.model.encoder, Encoder) else "layer"
 
 
 def _example(run: Run, data: Path) -> str:

@@ -50,7 +50,7 @@ class Matrices:
 class WordPotential(nn.Module, ABC):
     """T[f(i−j)]^c_ab: how well a word with label a takes a head with label b in channel c."""
 
-    looks: type[Pairs] | type[AllPairs] = Pairs
+    pair_implementation: type[Pairs] | type[AllPairs] = Pairs
     """How pairs of words are looked at."""
 
     def __init__(self, labels: int, channels: int, gamma: int | None) -> None:
@@ -97,7 +97,7 @@ class WordPotential(nn.Module, ABC):
 
     def pairs(self, q: Tensor) -> Pairs | AllPairs:
         """What both messages need of Q_Z."""
-        return self.looks.of(*self.project(q), self.buckets)
+        return self.pair_implementation.of(*self.project(q), self.buckets)
 
     def head_scores(self, pairs: Pairs | AllPairs) -> Tensor:
         """F (B, h, n, n), eq. 3."""
