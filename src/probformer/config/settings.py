@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from probformer.config.reading import Settings
 from probformer.errors import require, require_between, require_whole
@@ -177,12 +177,23 @@ class EncoderSettings(Settings):
     globals: GlobalSettings | None = None
     inference: Inference = field(default_factory=Inference)
 
-    title: ClassVar[str] = "probabilistic transformer"
-    step_name: ClassVar[str] = "iteration"
-    max_words: ClassVar[int | None] = None
-    """The longest sentence that it takes: any."""
-    extra_places: ClassVar[int] = 0
-    """Places in front of a sentence, beside its words."""
+    @property
+    def title(self) -> str:
+        return "probabilistic transformer"
+
+    @property
+    def step_name(self) -> str:
+        return "iteration"
+
+    @property
+    def max_words(self) -> int | None:
+        """The longest sentence that it takes: any."""
+        return None
+
+    @property
+    def extra_places(self) -> int:
+        """Places in front of a sentence, beside its words."""
+        return 0
 
     @property
     def steps(self) -> int:
@@ -254,11 +265,23 @@ class TransformerSettings(Settings):
     tied: bool = False
     """W^K = W^V and W^Q = W^O, as in a probabilistic transformer."""
 
-    title: ClassVar[str] = "transformer"
-    step_name: ClassVar[str] = "layer"
-    label_count: ClassVar[int | None] = None
-    """It has no labels."""
-    has_fixed_steps: ClassVar[bool] = True
+    @property
+    def title(self) -> str:
+        return "transformer"
+
+    @property
+    def step_name(self) -> str:
+        return "layer"
+
+    @property
+    def label_count(self) -> int | None:
+        """It has no labels."""
+        return None
+
+    @property
+    def has_fixed_steps(self) -> bool:
+        """Whether all sentences take the same number of steps."""
+        return True
 
     @property
     def steps(self) -> int:
