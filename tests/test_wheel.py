@@ -68,9 +68,8 @@ def test_the_wheel_has_the_package_the_configs_the_licence_and_nothing_else(buil
     names = set(zipfile.ZipFile(built[0]).namelist())
     about = f"probformer-{probformer.__version__}.dist-info"
     expected = files_under(ROOT / "src/probformer", "probformer")
-    assert "probformer/py.typed" in expected
+    assert {"probformer/py.typed", "probformer/config/bundled/mlm-ptb-pt.toml"} <= expected
     assert "probformer/web/static/index.html" in expected
-    expected |= files_under(ROOT / "configs", "probformer/configs")
     facts = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
     assert names == expected | {f"{about}/{name}" for name in facts}
 
@@ -80,7 +79,7 @@ def test_the_sources_make_the_same_wheel(built, tmp_path):
     with tarfile.open(sources) as archive:
         tops = {name.split("/")[1] for name in archive.getnames()}
     files = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
-    assert tops == files | {".gitignore", "configs", "src"}
+    assert tops == files | {".gitignore", "src"}
     call(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, sources, cwd="/")
     assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 
@@ -139,7 +138,7 @@ def test_commands_in_an_empty_environment(empty, tmp_path):
 def test_the_quickstart_in_an_empty_environment(empty, tmp_path):
     """Smaller: a file in the working folder comes before the config of its name."""
     for name in RUNS:
-        text = (ROOT / "configs" / f"{name}.toml").read_text("utf-8")
+        text = (ROOT / "src/probformer/config/bundled" / f"{name}.toml").read_text("utf-8")
         text, changed = re.subn(r"^(epochs|size) = \d+$", _smaller, text, flags=re.M)
         assert changed == 2
         (tmp_path / name).write_text(text, "utf-8")
