@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from probformer.config import BuiltinData, DataSettings
 from probformer.data.registry import Corpus, list_corpora
-from probformer.models.encoder import Encoder
 
 if TYPE_CHECKING:
     from probformer.runs.run_folder import Run

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from probformer.models.transformer import Transformer
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.errors import counted, require
 from probformer.runs.run_folder import Run, load_run

@@ -28,7 +28,6 @@ from typing import Any, get_args
 import torch
 
 import probformer
-from probformer.models.transformer import Transformer
 from probformer.config import (
     EncoderSettings,
     RunSettings,
@@ -40,13 +39,12 @@ from probformer.config import (
     to_toml,
 )
 from probformer.data.vocabulary import Vocabulary
-from probformer.models.encoder import Encoder
 from probformer.errors import InputError, require
 from probformer.models.build import build_encoder
 from probformer.models.readout import Model
-from probformer.tasks import Task, build_task
 from probformer.runs.files import read_json, read_tensors, write_json, write_tensors, write_text
 from probformer.runs.model_card import model_card
+from probformer.tasks import Task, build_task
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
