@@ -20,7 +20,7 @@ def _same_start():
 @pytest.fixture(scope="session")
 def hf_run(tmp_path_factory):
     """From task and encoder to a run folder that the command wrote, each trained once."""
-    from hf_runs import train
+    from helpers.hf_runs import train
 
     made = {}
 

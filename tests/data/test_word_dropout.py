@@ -1,0 +1,61 @@
+"""Rare words are taken for unknown ones in training, and nowhere else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers.runs import ready, settings
+from probformer.config import VocabularySettings
+from probformer.data.encoded import EncodedSplit
+from probformer.data.word_dropout import forget_words
+
+RARE, FREQUENT = 4000, 4000
+UNKNOWN = 0
+
+
+@pytest.fixture(scope="module")
+def split():
+    """Words seen once, and one that is seen often; their tags are their numbers."""
+    rows = [[1, word] for word in range(2, 2 + RARE)]
+    return EncodedSplit({"words": row, "tag": row} for row in rows)
+
+
+@pytest.mark.parametrize("strength", [0.25, 1.0])
+def test_a_word_seen_f_times_is_forgotten_with_its_chance(split, strength):
+    forgotten = forget_words(split, UNKNOWN, strength, seed=3).fields["words"] == UNKNOWN
+    often, once = forgotten[::2].mean(), forgotten[1::2].mean()
+    assert once == pytest.approx(strength / (strength + 1), abs=0.03)
+    assert often == pytest.approx(strength / (strength + FREQUENT), abs=0.002)
+
+
+def test_only_words_change_and_only_for_those_who_ask(split):
+    before = split.fields["words"].copy()
+    first, again, other = (forget_words(split, UNKNOWN, 1.0, seed) for seed in (1, 1, 2))
+    assert np.array_equal(first.fields["words"], again.fields["words"])
+    assert not np.array_equal(first.fields["words"], other.fields["words"])
+    assert np.array_equal(split.fields["words"], before)
+    assert np.array_equal(first.fields["tag"], before)
+    kept = first.fields["words"] != UNKNOWN
+    assert np.array_equal(first.fields["words"][kept], before[kept])
+    assert first.gather([3, 5])["words"].tolist() == first.fields["words"][[6, 7, 10, 11]].tolist()
+
+
+def test_every_epoch_forgets_other_words(tmp_path):
+    given = replace(settings("tagging"), vocabulary=VocabularySettings(forget=2.0))
+    training = ready(given, tmp_path)
+    unknown, seen = training.run.vocabulary.unk, []
+    update = training._update
+
+    def watch(indices):
+        seen.append(training._batch_of(indices).words)
+        update(indices)
+
+    training._update = watch
+    training.train()
+    first, second = (
+        sum((b == unknown).sum().item() for b in part) for part in (seen[:4], seen[4:])
+    )
+    assert first != second
+    assert min(first, second) > 0.05 * training.splits["train"].tokens
+    assert (training.splits["train"].fields["words"] != unknown).all()

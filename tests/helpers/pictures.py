@@ -1,0 +1,28 @@
+"""One picture of every kind, of words that may be anything."""
+
+import numpy as np
+
+from probformer import viz
+
+HOSTILE = ["<script>alert(1)</script>", "&amp;", "$%#_{}\\", "\x1b[31m", "\u202eevil", "\"'", "]]>"]
+
+
+def random_heads(n, h, seed=0):
+    """Heads (h, n, n) and root (h, n)."""
+    scores = np.random.default_rng(seed).normal(scale=2, size=(h, n, n + 1))
+    scores[:, range(n), range(n)] = -np.inf
+    values = np.exp(scores)
+    values /= values.sum(-1, keepdims=True)
+    return values[:, :, :n], values[:, :, n]
+
+
+def pictures(words):
+    heads, root = random_heads(len(words), 3)
+    labels = np.random.default_rng(0).dirichlet(np.ones(5), size=len(words))
+    return {
+        "arcs": viz.arcs(words, heads[0], root[0], probabilities=True, titles=[words[0]]),
+        "grid": viz.arcs(words, heads, root, titles=["a", "b", words[0]]),
+        "animation": viz.animation(words, heads, root, threshold=0.1, titles=list(words[:3])),
+        "heat": viz.heat_map(words, heads, root, probabilities=True),
+        "labels": viz.label_table(words, labels, dict.fromkeys(range(5), words)),
+    }
