@@ -22,8 +22,9 @@ from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.data.fetch import check_corpus
 from probformer.data.readers import SentenceFile
 from probformer.data.registry import list_corpora
-from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.data.sentence import Sentence
 from probformer.data.spans import SchemeReader, Span, f1, spans_by_conlleval, spans_strict
+from probformer.sentinels import ROOT
 
 SENTENCES = {
     "mlm-ptb-pt": {"train": 42_068, "dev": 3_370, "test": 3_761},
@@ -134,7 +135,7 @@ def read_by_conllu(block: conllu.TokenList) -> Sentence:
         name: tuple("_" if token[name] is None else token[name] for token in words)
         for name in ("lemma", "upos", "xpos", "deprel")
     }
-    heads = tuple(token["head"] - 1 if token["head"] else NO_HEAD for token in words)
+    heads = tuple(token["head"] - 1 if token["head"] else ROOT for token in words)
     return Sentence(tuple(token["form"] for token in words), columns, heads)
 
 

@@ -25,7 +25,6 @@ from probformer.analysis.attachment import (
 from probformer.analysis.parse_command import parse_file
 from probformer.analysis.parsing import ANY, AVERAGE, Question, parse_sentences
 from probformer.analysis.reading import Reading
-from probformer.analysis.trees import ROOT
 from probformer.config import FileData, from_dict
 from probformer.config.lookup import read_settings
 from probformer.data.builtin import builtin_corpus
@@ -34,6 +33,7 @@ from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError
 from probformer.runs.run_folder import load_run
+from probformer.sentinels import ROOT
 from probformer.training.commands import train_one
 
 SEE = Sentence(

@@ -7,9 +7,9 @@ import networkx
 import numpy as np
 import pytest
 
-from probformer.analysis.trees import ROOT, argmax_heads, decode, projective_tree, spanning_tree
-from probformer.data.sentence import NO_HEAD
+from probformer.analysis.trees import argmax_heads, decode, projective_tree, spanning_tree
 from probformer.errors import InputError
+from probformer.sentinels import ROOT
 
 
 def is_tree(heads) -> bool:
@@ -201,10 +201,6 @@ def test_a_score_that_is_very_low_forbids_and_leaves_the_others_as_they_are(find
             assert heads.tolist() == expected.tolist()
             compared += np.isneginf(scores).any()
     assert compared > 3
-
-
-def test_roots_are_those_of_the_data():
-    assert ROOT == NO_HEAD
 
 
 @pytest.mark.parametrize(

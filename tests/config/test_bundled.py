@@ -11,8 +11,9 @@ from accelerate import Accelerator
 from probformer.config import FileData
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.data.builtin import builtin_cogs, builtin_corpus
-from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.data.sentence import Sentence
 from probformer.runs.run_folder import build_encoder
+from probformer.sentinels import ROOT
 from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 
@@ -155,7 +156,7 @@ def as_conllu(sentence: Sentence) -> str:
     assert sentence.heads is not None
     rows = []
     for i, word in enumerate(sentence.words):
-        head = 0 if sentence.heads[i] == NO_HEAD else sentence.heads[i] + 1
+        head = 0 if sentence.heads[i] == ROOT else sentence.heads[i] + 1
         upos, xpos = sentence.columns["upos"][i], sentence.columns["xpos"][i]
         rows.append(f"{i + 1}\t{word}\t_\t{upos}\t{xpos}\t_\t{head}\t_\t_\t_\n")
     return "".join([*rows, "\n"])

@@ -6,7 +6,6 @@ import torch
 from helpers.models import D, H, build, random_batch
 from probformer import Evidence, Inference, mean_field
 from probformer.crf.energy import energy
-from probformer.crf.evidence import FREE, ROOT
 from probformer.crf.potentials import (
     UV,
     UVW,
@@ -19,6 +18,7 @@ from probformer.crf.potentials import (
     build_potentials,
 )
 from probformer.errors import InputError
+from probformer.sentinels import ROOT, UNOBSERVED
 
 UNARY, MASK = random_batch((4, 2))
 
@@ -103,8 +103,8 @@ def test_evidence_of_another_kind(evidence):
     refused("evidence must be of kind Evidence, got", evidence=evidence)
 
 
-def index(shape, where=None, value=FREE):
-    tensor = torch.full(shape, FREE)
+def index(shape, where=None, value=UNOBSERVED):
+    tensor = torch.full(shape, UNOBSERVED)
     if where is not None:
         tensor[where] = value
     return tensor
@@ -126,17 +126,17 @@ LABELS, HEADS, GLOBALS = (2, 4), (2, H, 4), (2, H, 4)
         (
             {"labels": index(LABELS, (0, 1), D)},
             "plain",
-            "labels must be 0 … 4, or FREE (-1); got 5",
+            "labels must be 0 … 4, or UNOBSERVED (-2); got 5",
         ),
         (
-            {"labels": index(LABELS, (0, 1), -2)},
+            {"labels": index(LABELS, (0, 1), -1)},
             "plain",
-            "labels must be 0 … 4, or FREE (-1); got -2",
+            "labels must be 0 … 4, or UNOBSERVED (-2); got -1",
         ),
         ({"labels": index(LABELS, (1, 3), 0)}, "plain", "labels must be on a word, not on padding"),
         ({"heads": index(LABELS)}, "plain", "heads must have shape (2, 3, 4), got (2, 4)"),
-        ({"heads": index(HEADS, (0, 1, 2), 4)}, "plain", "heads must be 0 … 3, ROOT (-2)"),
-        ({"heads": index(HEADS, (0, 1, 2), -3)}, "plain", "heads must be 0 … 3, ROOT (-2)"),
+        ({"heads": index(HEADS, (0, 1, 2), 4)}, "plain", "heads must be 0 … 3, ROOT (-1)"),
+        ({"heads": index(HEADS, (0, 1, 2), -3)}, "plain", "heads must be 0 … 3, ROOT (-1)"),
         ({"heads": index(HEADS, (0, 1, 2), 2)}, "plain", "no word heads itself"),
         (
             {"heads": index(HEADS, (0, 1, 2), ROOT)},
@@ -147,7 +147,11 @@ LABELS, HEADS, GLOBALS = (2, 4), (2, H, 4), (2, H, 4)
         ({"heads": index(HEADS, (1, 0, 3), 0)}, "root", "from a word to a word, not padding"),
         ({"heads": index(HEADS, (1, 0, 3), ROOT)}, "root", "from a word to a word, not padding"),
         ({"root": index((2,))}, "plain", "evidence.root is given, but the potentials have no root"),
-        ({"root": index((2,), 1, 7)}, "root", "root must be 0 … 6, or FREE (-1); got 7 at [1]"),
+        (
+            {"root": index((2,), 1, 7)},
+            "root",
+            "root must be 0 … 6, or UNOBSERVED (-2); got 7 at [1]",
+        ),
         ({"root": index((2, 1))}, "root", "root must have shape (2,), got (2, 1)"),
         (
             {"globals": index(GLOBALS)},
@@ -155,7 +159,11 @@ LABELS, HEADS, GLOBALS = (2, 4), (2, H, 4), (2, H, 4)
             "evidence.globals is given, but the potentials have no globals",
         ),
         ({"globals": index(GLOBALS)}, "single-split", "must have shape (2, 1, 4), got (2, 3, 4)"),
-        ({"globals": index(GLOBALS, (0, 0, 0), 4)}, "dep-split", "globals must be 0 … 3, or FREE"),
+        (
+            {"globals": index(GLOBALS, (0, 0, 0), 4)},
+            "dep-split",
+            "globals must be 0 … 3, or UNOBSERVED",
+        ),
         ({"globals": index(GLOBALS, (1, 0, 3), 0)}, "dep-split", "on a word, not on padding"),
         (
             {"globals": index(GLOBALS, (0, 0, 0), 1), "heads": index(HEADS, (0, 0, 0), 1)},

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from helpers.models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, mean_field, reference
-from probformer.crf.evidence import FREE, ROOT
 from probformer.crf.normalisers import softmax
+from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.testing import reference_sentence
 
 RUNS = {
@@ -44,7 +44,7 @@ def run_oracle(unary, mask, potentials, inference, evidence=None):
 def oracle_evidence(crf, evidence, b):
     observed = {}
     for variable in crf.labels + crf.heads:
-        value = FREE
+        value = UNOBSERVED
         match variable:
             case ("Z", i) if evidence.labels is not None:
                 value = int(evidence.labels[b, i])
@@ -54,12 +54,12 @@ def oracle_evidence(crf, evidence, b):
                 if evidence.heads is not None:
                     value = int(evidence.heads[b, c, i])
                     value = crf.n if value == ROOT else value
-                if value == FREE and crf.all_dep and evidence.globals is not None:
+                if value == UNOBSERVED and crf.all_dep and evidence.globals is not None:
                     value = int(evidence.globals[b, c, i])
-                    value = value if value == FREE else crf.first_global + value
+                    value = value if value == UNOBSERVED else crf.first_global + value
             case ("G", c, i) if evidence.globals is not None:
                 value = int(evidence.globals[b, c, i])
-        if value != FREE:
+        if value != UNOBSERVED:
             observed[variable] = value
     return observed
 
@@ -176,19 +176,19 @@ def test_anything_combines_with_anything(words, extras, lengths, inference, seed
 def test_evidence(run, extras):
     potentials, (unary, mask) = build("uv", extras), random_batch((4, 2, 1))
     h, n = potentials.words.channels, mask.shape[1]
-    labels = torch.full((3, n), FREE)
+    labels = torch.full((3, n), UNOBSERVED)
     labels[0, 1], labels[1, 0] = 3, 0
-    heads = torch.full((3, h, n), FREE)
+    heads = torch.full((3, h, n), UNOBSERVED)
     heads[0, 0, 2], heads[0, 1, 0], heads[1, 2, 1] = 1, 3, 0
     root = globals_ = None
     if potentials.root is not None:
         heads[0, 2, 3] = heads[2, 0, 0] = ROOT
-        root = torch.tensor([2, FREE, 6])
+        root = torch.tensor([2, UNOBSERVED, 6])
     if potentials.globals is not None:
-        globals_ = torch.full((3, potentials.globals.channels, n), FREE)
+        globals_ = torch.full((3, potentials.globals.channels, n), UNOBSERVED)
         globals_[0, 0, 1], globals_[2, 0, 0] = 3, 1
         if potentials.globals.mode == "all-dep":
-            globals_[2, 0, 0] = FREE  # there, a head is observed already
+            globals_[2, 0, 0] = UNOBSERVED  # there, a head is observed already
     evidence = Evidence(labels=labels, heads=heads, root=root, globals=globals_)
     post = mean_field(unary, mask, potentials, RUNS[run], evidence=evidence)
     assert_equal(post, run_oracle(unary, mask, potentials, RUNS[run], evidence))

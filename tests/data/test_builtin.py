@@ -18,8 +18,9 @@ from probformer.data.builtin.generalisations import GENERALISATIONS
 from probformer.data.builtin.inflection import Verb, with_s
 from probformer.data.builtin.logical_forms import PREPOSITIONS
 from probformer.data.cogs import form_from_tags, tags_from_form
-from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.data.sentence import Sentence
 from probformer.errors import InputError
+from probformer.sentinels import ROOT
 
 OPEN = {"ADJ", "ADV", "NOUN", "PROPN", "VERB"}
 UPOS = OPEN | {"ADP", "AUX", "CCONJ", "DET", "PART", "PRON", "PUNCT", "SCONJ"}
@@ -57,7 +58,7 @@ def children(s, i):
 
 
 def root(s):
-    return s.heads.index(NO_HEAD)
+    return s.heads.index(ROOT)
 
 
 def conjuncts(s, i):
@@ -193,18 +194,18 @@ def test_annotation_is_complete_and_from_closed_lists():
 
 def test_trees_have_one_root_no_cycle_and_no_crossing():
     for s in sentences():
-        assert s.heads.count(NO_HEAD) == 1
+        assert s.heads.count(ROOT) == 1
         ancestors = []
         for i in range(len(s)):
             above, node = [], i
-            while s.heads[node] != NO_HEAD:
+            while s.heads[node] != ROOT:
                 node = s.heads[node]
                 above.append(node)
                 assert len(above) < len(s), "a cycle"
             ancestors.append(set(above))
         for i, head in enumerate(s.heads):
             for between in range(min(i, head) + 1, max(i, head)):
-                assert head in (NO_HEAD, between) or head in ancestors[between], s
+                assert head in (ROOT, between) or head in ancestors[between], s
 
 
 def test_names_are_well_formed_and_hang_together():
@@ -281,7 +282,7 @@ def is_plural(s, noun, clause):
     if any(upos[j] in NOMINAL for j in conjuncts(s, noun)):
         return True
     governor = s.heads[clause]
-    if tag in ("WDT", "WP") and governor != NO_HEAD and upos[governor] == "NOUN":
+    if tag in ("WDT", "WP") and governor != ROOT and upos[governor] == "NOUN":
         return s.columns["xpos"][governor] == "NNS"
     return tag == "NNS" or word in ("they", "we", "you")
 

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probformer.data.readers import SentenceFile, lines_of
-from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.data.sentence import Sentence
 from probformer.errors import InputError
+from probformer.sentinels import ROOT
 
 read_text = partial(SentenceFile, format="text")
 read_conllu = partial(SentenceFile, format="conllu")
@@ -85,7 +86,7 @@ def test_conllu_has_words_columns_and_heads(write):
             "xpos": ("NNS", "VBP", "VBN"),
             "deprel": ("nsubj", "aux", "root"),
         },
-        heads=(2, 2, NO_HEAD),
+        heads=(2, 2, ROOT),
     )
     assert second.words == ("_",)
     assert second.heads is None
@@ -232,9 +233,9 @@ PLAIN_WORD = st.text(  # the other reader treats some white space as ends of lin
 def trees(draw, word=WORD):
     size = draw(st.integers(1, 6))
     words = st.lists(word, min_size=size, max_size=size).map(tuple)
-    heads, order = [NO_HEAD] * size, draw(st.permutations(range(size)))
+    heads, order = [ROOT] * size, draw(st.permutations(range(size)))
     for place, position in enumerate(order):  # each hangs from one before it, or from the root
-        heads[position] = draw(st.sampled_from([NO_HEAD, *order[:place]]))
+        heads[position] = draw(st.sampled_from([ROOT, *order[:place]]))
     columns = {name: draw(words) for name in ("lemma", "upos", "xpos", "deprel")}
     return Sentence(draw(words), columns, tuple(heads))
 

@@ -33,6 +33,7 @@ TOP_DOWN = [
     "viz",
     "config",
     "old_paths",
+    "sentinels",
     "errors",
 ]
 

@@ -11,11 +11,12 @@ from helpers.runs import PT, TRANSFORMER, saved
 from probformer.analysis.drawing import draw, owners
 from probformer.analysis.reading import read_sentence
 from probformer.config import VocabularySettings
-from probformer.crf.evidence import FREE, ROOT, Evidence
+from probformer.crf.evidence import Evidence
 from probformer.crf.inference import mean_field
 from probformer.errors import InputError
 from probformer.runs.prediction import predict
 from probformer.runs.run_folder import load_run
+from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.web.encoding import as_json
 from probformer.web.questions import DrawQuestion, InferQuestion
 from probformer.web.service import Explorer, NotFound
@@ -156,7 +157,7 @@ def test_unknown_words_are_named_by_their_places(explorer):
 
 def test_clamps_are_evidence(explorer, folders):
     run = load_run(folders["tagging"])
-    heads, labels = torch.full((1, 2, 4), FREE), torch.full((1, 4), FREE)
+    heads, labels = torch.full((1, 2, 4), UNOBSERVED), torch.full((1, 4), UNOBSERVED)
     heads[0, :, 0], heads[0, 1, 2], heads[0, 0, 3] = 2, ROOT, 1
     labels[0, 1] = 7
     (result,) = infer(
@@ -179,7 +180,7 @@ def test_clamps_are_evidence(explorer, folders):
 def test_the_answer_hears_of_clamps(explorer, folders):
     """Tags come from the clamped inference, not from another one."""
     run = load_run(folders["tagging"])
-    labels = torch.tensor([[3, FREE, 5, FREE]])
+    labels = torch.tensor([[3, UNOBSERVED, 5, UNOBSERVED]])
     posterior = posterior_of(run, SENTENCE, Evidence(labels=labels))
     with torch.no_grad():
         best = run.model.head(posterior.z_scores[0]).argmax(-1).tolist()

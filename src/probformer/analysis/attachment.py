@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from probformer.analysis.trees import ROOT
 from probformer.data.sentence import Sentence
+from probformer.sentinels import ROOT
 
 BASELINES = LEFT, RIGHT, RANDOM = "left chain", "right chain", "random"
 

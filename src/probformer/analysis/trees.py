@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probformer.errors import require, require_one_of
+from probformer.sentinels import ROOT
 
 __all__ = ["DECODERS", "ROOT", "argmax_heads", "decode", "projective_tree", "spanning_tree"]
 
@@ -25,9 +26,6 @@ DECODERS = ("argmax", "tree", "projective")
 
 _LARGEST = 900
 """The exponent of the largest score, by base 2: floats end at 1024."""
-
-ROOT = -1
-"""In heads: the word hangs from the root."""
 
 _Worth = NDArray[np.complex128]
 _Ints = NDArray[np.int64]

@@ -7,23 +7,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-FREE = -1
-"""In any index tensor of `Evidence`: this variable is not observed."""
-ROOT = -2
-"""In `Evidence.heads`: the head of this word is ROOT."""
-
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Indices of observed values, `FREE` elsewhere; an observed variable keeps a point mass.
+    """Indices of observed values, `sentinels.UNOBSERVED` elsewhere.
 
-    Scores are still computed for observed variables: they tell what inference would have said.
+    An observed variable keeps a point mass. Scores are still computed for it: they tell what
+    inference would have said.
     """
 
     labels: Tensor | None = None
     """(B, n): the label of a word."""
     heads: Tensor | None = None
-    """(B, h, n): the position of a word's head, or `ROOT`."""
+    """(B, h, n): the position of a word's head, or `sentinels.ROOT`."""
     root: Tensor | None = None
     """(B,): the label of ROOT."""
     globals: Tensor | None = None
@@ -39,7 +35,7 @@ class Clamp:
 
     @classmethod
     def at(cls, index: Tensor | None, size: int) -> Clamp | None:
-        """From indices (…), negative where free, into `size` values."""
+        """From indices (…), `UNOBSERVED` where it is not, into `size` values."""
         if index is None:
             return None
         index = index.unsqueeze(-1)

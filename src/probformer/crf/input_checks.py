@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from probformer.crf.evidence import FREE, ROOT, Evidence
+from probformer.crf.evidence import Evidence
 from probformer.crf.potentials import Potentials
 from probformer.errors import InputError, require, require_between, require_kind, require_whole
 from probformer.packing import Packing
+from probformer.sentinels import ROOT, UNOBSERVED
 
 
 def check_words(words: Tensor, mask: Tensor, vocabulary: int) -> None:
@@ -162,32 +163,35 @@ def _check_evidence_values(mask: Tensor, potentials: Potentials, evidence: Evide
     n, on_word = mask.shape[1], mask.unsqueeze(1)
     if (labels := evidence.labels) is not None:
         _refuse_outside("labels", labels, potentials.words.labels)
-        _refuse("labels", labels, (labels != FREE) & ~mask, "on a word, not on padding")
+        _refuse("labels", labels, (labels != UNOBSERVED) & ~mask, "on a word, not on padding")
     if (root := evidence.root) is not None and potentials.root is not None:
         _refuse_outside("root", root, potentials.root.labels)
     if (heads := evidence.heads) is not None:
         itself = heads == torch.arange(n, device=mask.device)
         head_on_word = on_word.expand_as(heads).gather(2, heads.clamp(0, max(n - 1, 0)))
-        on_padding = (heads != FREE) & ~on_word | (heads >= 0) & ~head_on_word
+        on_padding = (heads != UNOBSERVED) & ~on_word | (heads >= 0) & ~head_on_word
         no_root = (heads == ROOT) & (potentials.root is None)
-        _refuse("heads", heads, (heads >= n) | (heads < ROOT), f"0 … {n - 1}, ROOT ({ROOT})")
+        _refuse("heads", heads, (heads >= n) | (heads < UNOBSERVED), f"0 … {n - 1}, ROOT ({ROOT})")
         _refuse("heads", heads, no_root, "a word, as the potentials have no root")
         _refuse("heads", heads, itself, "another word, as no word heads itself")
         _refuse("heads", heads, on_padding, "from a word to a word, not padding")
     if (features := evidence.globals) is not None and potentials.globals is not None:
         _refuse_outside("globals", features, potentials.globals.count)
-        _refuse("globals", features, (features != FREE) & ~on_word, "on a word, not on padding")
+        given = features != UNOBSERVED
+        _refuse("globals", features, given & ~on_word, "on a word, not on padding")
         if heads is not None and not potentials.has_split_globals:
-            twice = (features != FREE) & (heads != FREE)
+            twice = given & (heads != UNOBSERVED)
             _refuse("globals", features, twice, "free where evidence.heads names a head already")
 
 
 def _refuse_outside(name: str, index: Tensor, size: int) -> None:
-    _refuse(name, index, (index >= size) | (index < FREE), f"0 … {size - 1}")
+    outside = (index >= size) | (index < 0) & (index != UNOBSERVED)
+    _refuse(name, index, outside, f"0 … {size - 1}")
 
 
 def _refuse(name: str, index: Tensor, bad: Tensor, allowed: str) -> None:
     if bool(bad.any()):
         where = bad.nonzero()[0].tolist()
         given = f"{index[tuple(where)].item()} at {where}"
-        raise InputError(f"evidence.{name} must be {allowed}, or FREE ({FREE}); got {given}")
+        allowed = f"{allowed}, or UNOBSERVED ({UNOBSERVED})"
+        raise InputError(f"evidence.{name} must be {allowed}; got {given}")

@@ -11,9 +11,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from probformer.config import Inference
-from probformer.crf.evidence import FREE, ROOT, Clamp, Evidence
+from probformer.crf.evidence import Clamp, Evidence
 from probformer.crf.normalisers import Normaliser, get_normaliser
 from probformer.crf.potentials import Potentials
+from probformer.sentinels import ROOT, UNOBSERVED
 
 Dropout = Callable[[Tensor], Tensor]
 
@@ -164,8 +165,8 @@ def _observed_columns(
         observed = torch.where(observed == ROOT, n, observed)
     if evidence.globals is not None and not split:
         first = n + sum(others[:-1])
-        there = torch.where(evidence.globals == FREE, FREE, first + evidence.globals)
-        observed = there if observed is None else torch.where(there == FREE, observed, there)
+        there = torch.where(evidence.globals == UNOBSERVED, UNOBSERVED, first + evidence.globals)
+        observed = there if observed is None else torch.where(there == UNOBSERVED, observed, there)
     return observed
 
 

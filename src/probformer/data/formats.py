@@ -11,8 +11,9 @@ from itertools import chain
 from typing import Literal
 
 from probformer.data.brackets import BadTree, as_in_bllip, leaves_of_trees, without_traces
-from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.data.sentence import Sentence
 from probformer.errors import counted, require, shortened
+from probformer.sentinels import ROOT
 
 Line = tuple[int, str]
 
@@ -191,14 +192,14 @@ def _conllu_heads(heads: list[str], numbers: list[int]) -> tuple[int, ...] | Non
             raise BadLine(number, f"the head is {head}, the word itself, expected another word")
     if "_" in heads:
         return None
-    found = tuple(int(head) - 1 if int(head) else NO_HEAD for head in heads)
+    found = tuple(int(head) - 1 if int(head) else ROOT for head in heads)
     if (word := _word_in_a_cycle(found)) is not None:
         raise BadLine(numbers[word], "the heads from this word on lead back to it, expected a tree")
     return found
 
 
 def _word_in_a_cycle(heads: Sequence[int]) -> int | None:
-    rooted: set[int] = {NO_HEAD}
+    rooted: set[int] = {ROOT}
     for start in range(len(heads)):
         path, word = set[int](), start
         while word not in rooted:

@@ -18,9 +18,9 @@ from torch import Tensor
 from probformer.data.encoded import Tokens
 from probformer.data.layout import Layout, packed, padded, round_up
 from probformer.packing import Packing
+from probformer.sentinels import UNOBSERVED
 from probformer.tasks.labels import IGNORE
 
-UNKNOWN_HEAD = -2
 LENGTHS = 8
 """Where shapes should repeat, sentences are padded to multiples of this."""
 _ASKED = 256
@@ -43,7 +43,7 @@ class Plan:
     longest: int | None = None
     """What the model can take."""
     lowest_head: int | None = None
-    """Gold heads from here on are asked for: 0 for words, `NO_HEAD` for the root too."""
+    """Gold heads from here on are asked for: 0 for words, `ROOT` for the root too."""
 
     def layout(self, lengths: Ints) -> Layout:
         if self.packed:
@@ -67,7 +67,7 @@ class Batch:
     asked: Tensor | None
     """Where only few words are asked for: their cells, counted row by row."""
     heads: Tensor | None
-    """(B, n) long, if asked for: `NO_HEAD` for the root, `UNKNOWN_HEAD` where the data has none."""
+    """(B, n) long, if asked for: `ROOT` for the root, `UNOBSERVED` where the data has none."""
     packing: Packing | None
     chunks: int
 
@@ -150,7 +150,7 @@ def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
     if plan.lowest_head is not None:
         gold = tokens["heads"]
         means = mean_weights(gold >= plan.lowest_head, chunk_of[tokens.sentences])
-        heads, weights["heads"] = layout.place(gold, UNKNOWN_HEAD), layout.place(means, 0)
+        heads, weights["heads"] = layout.place(gold, UNOBSERVED), layout.place(means, 0)
     return Batch(
         torch.from_numpy(layout.place(question.words, 0)),
         torch.from_numpy(layout.place(np.ones(len(question.words), np.bool_), False)),

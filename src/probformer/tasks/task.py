@@ -14,13 +14,14 @@ from torch import Tensor, nn
 
 from probformer.crf.posterior import Posterior
 from probformer.data.encoded import EncodedSplit, Row, Tokens
-from probformer.data.sentence import NO_HEAD, Sentence
+from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError, counted
 from probformer.models.encoder import Encoder
 from probformer.models.readout import Model
 from probformer.models.transformer import Transformer
-from probformer.tasks.batch import PLAIN, UNKNOWN_HEAD, Batch, Plan, Question, build_batch
+from probformer.sentinels import ROOT, UNOBSERVED
+from probformer.tasks.batch import PLAIN, Batch, Plan, Question, build_batch
 from probformer.tasks.labels import IGNORE
 
 _NAMED = 10
@@ -97,7 +98,7 @@ class Task(ABC):
     def _rows(self, sentences: Iterable[Sentence]) -> Iterator[Row]:
         for sentence in self.usable(sentences):
             ids, word_of = self.vocabulary.encode(sentence.words)
-            heads: Sequence[int] = [UNKNOWN_HEAD] * len(ids)
+            heads: Sequence[int] = [UNOBSERVED] * len(ids)
             if sentence.heads is not None and len(ids) == len(sentence):  # words are not split
                 heads = sentence.heads
             yield {"words": ids, "heads": heads, **self.fields_of(sentence, word_of)}
@@ -182,6 +183,6 @@ def gold_head_loss(posterior: Posterior, batch: Batch, channel: int) -> Tensor:
     heads = batch.heads
     p = posterior.head_marginals[:, channel].gather(2, heads.clamp(min=0).unsqueeze(-1)).squeeze(-1)
     if posterior.root_head_marginals is not None:
-        p = torch.where(heads == NO_HEAD, posterior.root_head_marginals[:, channel], p)
+        p = torch.where(heads == ROOT, posterior.root_head_marginals[:, channel], p)
     losses = -p.clamp(min=torch.finfo(p.dtype).tiny).log()
     return (losses * batch.weights["heads"]).sum()

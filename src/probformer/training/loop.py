@@ -28,7 +28,6 @@ from probformer.config import RunSettings
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
-from probformer.data.sentence import NO_HEAD
 from probformer.data.word_dropout import forget_words
 from probformer.errors import InputError
 from probformer.runs.files import read_tensors
@@ -42,6 +41,7 @@ from probformer.runs.run_folder import (
     write_model_card,
     write_weights,
 )
+from probformer.sentinels import ROOT
 from probformer.tasks.batch import Batch, Plan
 from probformer.tasks.task import gold_head_loss
 from probformer.training.captured import CapturedGradients, Gradients
@@ -124,7 +124,7 @@ class Training:
             front=encoder.extra_places,
             rounded=self.on_gpu,
             longest=encoder.max_words,
-            lowest_head=None if heads is None else NO_HEAD if encoder.has_root else 0,
+            lowest_head=None if heads is None else ROOT if encoder.has_root else 0,
         )
 
     def resume(self) -> bool:

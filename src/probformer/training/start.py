@@ -29,8 +29,8 @@ from probformer.runs.run_folder import (
     write_description,
     write_settings,
 )
+from probformer.sentinels import UNOBSERVED
 from probformer.tasks import Task, build_task
-from probformer.tasks.batch import UNKNOWN_HEAD
 from probformer.training.loop import Training
 from probformer.training.processes import ask_first
 from probformer.training.progress import Reporter
@@ -184,7 +184,7 @@ def check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> Non
 def _check_gold_heads(settings: RunSettings, split: EncodedSplit, reporter: Reporter) -> None:
     if settings.training.gold_heads is None:
         return
-    known = float(np.mean(np.asarray(split.fields["heads"]) != UNKNOWN_HEAD))
+    known = float(np.mean(np.asarray(split.fields["heads"]) != UNOBSERVED))
     require(known > 0, "training.gold_heads needs data with heads, and words that are not split")
     if known < 1:
         reporter.warn(f"{100 * known:.0f} % of the training tokens have a gold head")

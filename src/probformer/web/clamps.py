@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from probformer.analysis.reading import within
-from probformer.crf.evidence import FREE, ROOT, Evidence
+from probformer.crf.evidence import Evidence
 from probformer.errors import InputError, require
 from probformer.runs.run_folder import Run
+from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.web.questions import Clamps, HeadClamp
 
 
@@ -24,11 +25,11 @@ def evidence_of(run: Run, n: int, clamps: Clamps) -> Evidence | None:
     if encoder.settings.label_count is None or not encoder.supports_evidence:
         raise InputError("only a probabilistic transformer can be clamped, this is a transformer")
     require(not run.vocabulary.subwords, "a run that splits words into pieces cannot be clamped")
-    heads = torch.full((1, encoder.settings.channels, n), FREE)
+    heads = torch.full((1, encoder.settings.channels, n), UNOBSERVED)
     for clamp in clamps.heads:
         chosen = _channels(clamp, encoder.settings.channels)
         heads[0, chosen, _word(clamp.word, n)] = _head(clamp, n, encoder.settings.has_root)
-    labels = torch.full((1, n), FREE)
+    labels = torch.full((1, n), UNOBSERVED)
     for clamp in clamps.labels:
         label = within("label", clamp.label, encoder.settings.label_count)
         labels[0, _word(clamp.word, n)] = label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from probformer.data.sentence import NO_HEAD
+from probformer.sentinels import ROOT
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def _lay_out(phrase: Phrase, tokens: list[Token], heads: list[int]) -> int:
     dependents = [_lay_out(dependent, tokens, heads) for dependent in phrase.before]
     position = len(tokens)
     tokens.append(phrase.token)
-    heads.append(NO_HEAD)
+    heads.append(ROOT)
     dependents += [_lay_out(dependent, tokens, heads) for dependent in phrase.after]
     for dependent in dependents:
         heads[dependent] = position
