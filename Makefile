@@ -1,8 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install train test test-all test-gpu lint bench performance check-data page site results \
-	release-check
+.PHONY: install train test test-all test-gpu messages lint bench performance check-data page site \
+	results release-check
 
 install: .venv/installed
 
@@ -23,6 +23,12 @@ test: install
 
 test-all: test
 	$(PYTEST) -m long
+
+TESTS ?= tests
+
+# The wording of all messages anew, after prose was mended: look at the difference.
+messages: install
+	PROBFORMER_WRITE_MESSAGES=1 $(PYTEST) -m '' $(TESTS)
 
 test-gpu: install
 	$(BIN)/python tests/run_gpu.py

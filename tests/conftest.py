@@ -5,6 +5,8 @@ import os
 import pytest
 import torch
 
+from helpers import messages
+
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
 
@@ -46,3 +48,8 @@ def pytest_terminal_summary(terminalreporter):
         for report in skipped:
             terminalreporter.write_line(f"skipped, which counts as failed here: {report.nodeid}")
         terminalreporter._session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_sessionfinish(session):
+    if not hasattr(session.config, "workerinput"):  # once, not in each process of pytest-xdist
+        messages.keep_what_was_written()
