@@ -255,7 +255,7 @@ def test_dropout_is_the_same_forward_and_backward(step):
     factor = dropout_drawn(mask, channels=2).double()
     potential = UV(5, 2, rank=4, gamma=1).double()
     q = torch.rand(2, 9, 5, dtype=torch.float64, requires_grad=True)
-    pairs = potential.pairs(q)
+    pairs = potential.prepare(q)
     allowed = mask[:, None, :, None] & mask[:, None, None] & ~torch.eye(9, dtype=torch.bool)
     scores = (potential.head_scores(pairs) / 0.5).masked_fill(~allowed, -1e30)
     old = torch.rand(2, 2, 9, 9, dtype=torch.float64, requires_grad=True)
