@@ -68,8 +68,9 @@ def mean_field(
     require_kind("inference", inference, Inference)
     potentials = as_potentials(potentials)
     if packing is not None:
-        message = "packing does not go with a root, evidence or a trace"
-        require(potentials.root is None and evidence is None and not trace, message)
+        message = "packing goes with variables of single words alone, and not with"
+        require(potentials.is_by_word, f"{message} a label of ROOT or of the sentence")
+        require(evidence is None and not trace, f"{message} evidence or a trace")
         check_packing(packing, mask)
     evidence = Evidence() if evidence is None else evidence
     check_inputs(unary, mask, potentials, dropout, generator, evidence)

@@ -85,6 +85,11 @@ class Potentials(nn.Module):
         """Those of the factors, without H."""
         return [variable for f in self.factors for variable in f.head_variables]
 
+    @property
+    def is_by_word(self) -> bool:
+        """Whether every variable is of one word; ROOT's label, for example, is of a sentence."""
+        return all(variable.per_word for variable in self.label_variables)
+
     def heads(self, n: int) -> Variable:
         """H, whose values depend on the length of the sentence."""
         channels = self.words.channels
