@@ -7,6 +7,7 @@ from probformer import Encoder, Evidence, Inference, Transformer, mean_field
 from probformer.config import EncoderSettings, GlobalSettings, RootSettings, UVSettings
 from probformer.crf.potentials import UV, Potentials, Root, Rotary
 from probformer.errors import InputError
+from probformer.sentinels import UNOBSERVED
 
 SETTINGS = EncoderSettings(
     labels=6,
@@ -74,7 +75,7 @@ def test_dropout_acts_in_training_only():
 
 def test_evidence_and_trace_reach_inference():
     encoder, (words, mask) = Encoder(9, SETTINGS), batch()
-    labels = torch.full((2, 4), -1)
+    labels = torch.full((2, 4), UNOBSERVED)
     labels[0, 2] = 5
     post = encoder(words, mask, evidence=Evidence(labels=labels), trace=True)
     assert post.z_marginals[0, 2, 5] == 1

@@ -125,8 +125,10 @@ class FusedIterations:
         self.dtype = dtype_of_products(unary)
         matrices = potentials.words.matrices(self.layout.longest)
         self.scale, self.angles = matrices.scale, matrices.angles
-        self.dependents = matrices.dependents.to(self.dtype)  # once, for all iterations
-        self.heads = None if matrices.heads is None else matrices.heads.to(self.dtype)
+        self.dependents, self.heads = matrices.dependents, matrices.heads
+        # Rounded once for all iterations; each adds its gradient to that of what was rounded.
+        u, v = matrices.dependents.detach().to(self.dtype).contiguous(), matrices.heads
+        self.rounded = u, None if v is None else v.detach().to(self.dtype).contiguous()
         self.seeds = None
         if rate:
             size = (inference.iterations, 2, 1)  # for heads and for labels
@@ -224,7 +226,14 @@ class FusedIterations:
             rest = torch.cat(tuple(columns), -1).logsumexp(-1).transpose(1, 2).flatten(0, 1)
         before = None if old is None else old.words
         message, normaliser, words = word_messages(
-            q.flatten(0, 1), self.dependents, self.heads, self.scale, rest, before, problem
+            q.flatten(0, 1),
+            self.dependents,
+            self.heads,
+            self.scale,
+            rest,
+            before,
+            problem,
+            self.rounded,
         )
         normaliser = normaliser.unflatten(0, q.shape[:2]).transpose(1, 2).unsqueeze(-1)
         return message.view_as(q), normaliser, words

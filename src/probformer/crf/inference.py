@@ -91,7 +91,7 @@ def mean_field(
         run = FusedIterations(unary, mask, packing, potentials, inference, z, dropout, generator)
         labels = run.up_to(fused, labels)
         if not attention:
-            return _posterior(labels, [], potentials, unary.dtype)
+            return _posterior(labels, [], potentials, mask, unary.dtype)
 
     h = head_variables(unary, mask, potentials, inference, evidence, drop)
     heads = [kind.start() for kind in h]
@@ -112,14 +112,14 @@ def mean_field(
             moved = _movement([*labels, *heads], [*old_labels, *old_heads])
             moving = moved > inference.tolerance
         if trace:
-            step = _posterior(labels, heads, potentials, unary.dtype)
+            step = _posterior(labels, heads, potentials, mask, unary.dtype)
             energy = _free_energy(unary, mask, potentials, [*z, *h], labels, heads)
             steps.append(replace(step, free_energy=energy))
         may_end = inference.tolerance is not None and not torch.compiler.is_compiling()
         if may_end and not moving.any():  # in a graph those at rest wait for the last iteration
             break
     returned = heads if attention else []
-    return _posterior(labels, returned, potentials, unary.dtype, steps if trace else None)
+    return _posterior(labels, returned, potentials, mask, unary.dtype, steps if trace else None)
 
 
 def _update(
@@ -157,6 +157,7 @@ def _posterior(
     labels: Sequence[Belief],
     heads: Sequence[Belief],
     potentials: Potentials,
+    mask: Tensor,
     dtype: torch.dtype,
     trace: list[Posterior] | None = None,
 ) -> Posterior:
@@ -165,6 +166,8 @@ def _posterior(
         found[variable.marginals] = belief.marginals
         if variable.scores is not None:
             found[variable.scores] = belief.scores.to(dtype)
+    # A factor may send messages to padding, too: they change nothing but these scores.
+    found["z_scores"] = torch.where(mask.unsqueeze(-1), found["z_scores"], 0.0)
     if heads:
         h, *others = (belief.marginals for belief in heads)
         columns = h.split(potentials.columns(h.shape[2]), dim=-1)

@@ -93,6 +93,8 @@ class Factor(nn.Module, ABC):
     def label_messages(self, p: Tensor | None, x: Any) -> tuple[Tensor, ...]:
         """To Z (B, n, d), without S, and to each of its label variables.
 
+        Messages to padding do not matter.
+
         Args:
             p: the distributions over its columns, or of its head variables, (B, h, n, values).
             x: what `prepare` made of the distributions over labels.
