@@ -85,6 +85,8 @@ def oracle_marginals(crf, labels, heads, b, n):
                 q[variable] = labels[0][b, i]
             case ("ROOT",):
                 q[variable] = labels[1][b]
+            case ("Y",):
+                q[variable] = labels[2][b]
             case ("H", c, i):
                 q[variable] = heads[0][b, c, i, keep]
             case ("G", c, i):

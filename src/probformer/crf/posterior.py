@@ -39,11 +39,13 @@ class Posterior:
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], **more: list[Posterior] | None) -> Posterior:
         """From tensors by name: those that are no field go to `others`."""
-        own = {item.name for item in fields(cls)}
-        others = {name: tensor for name, tensor in tensors.items() if name not in own}
-        known = {name: tensor for name, tensor in tensors.items() if name in own}
+        others = {name: tensor for name, tensor in tensors.items() if name not in _FIELDS}
+        known = {name: tensor for name, tensor in tensors.items() if name in _FIELDS}
         return cls(**known, others=others, **more)  # type: ignore[arg-type]
 
     def tensor(self, name: str) -> Tensor | None:
         """A field, or one of `others`, by its name."""
         return getattr(self, name, None) if name not in self.others else self.others[name]
+
+
+_FIELDS = frozenset(item.name for item in fields(Posterior))
