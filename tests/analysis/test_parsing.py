@@ -28,7 +28,7 @@ from probformer.analysis.reading import Reading
 from probformer.config import FileData, from_dict
 from probformer.config.lookup import read_settings
 from probformer.data.builtin import builtin_corpus
-from probformer.data.conllu import with_heads
+from probformer.data.formats.conllu import with_heads
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError

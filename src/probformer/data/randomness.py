@@ -23,7 +23,7 @@ class Purpose(IntEnum):
     MASKING = 2
     DROPOUT = 3
     SEARCH = 4
-    FORGETTING = 5
+    WORD_DROPOUT = 5
 
 
 @lru_cache(maxsize=64)
