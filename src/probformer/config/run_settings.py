@@ -121,8 +121,8 @@ class FileData(Settings):
     folder: str = "."
     """The folder of the files, relative to the folder given with --data."""
     format: str = "text"
-    """A registered format: "text", "tsv", "columns", "conllu", "mrg", or your own. Names are
-    checked when data is read, so that a trained model can be used where its format is not registered."""
+    """A registered format: "text", "tsv", "columns", "conllu", "mrg", or your own. It is
+    checked when data is read: a trained model can be used where its format is not registered."""
     columns: str = "word tag"
     """For "columns" and "tsv": the names of the fields, in order; "_" for a field to ignore."""
     prepare: str | None = None
