@@ -233,7 +233,7 @@ def test_a_tree_that_is_not_closed_is_named_by_where_it_begins(text, line, missi
 def test_the_trees_before_a_mistake_are_read():
     trees = leaves_of_trees(numbered("(S (NN a)) (S (NN b)) c (S (NN d))"))
     assert [words for _, words in islice(trees, 2)] == [tagged("NN/a"), tagged("NN/b")]
-    with pytest.raises(BadLine, match="outside of a tree"):
+    with pytest.raises(BadLine):
         next(trees)
 
 
