@@ -368,7 +368,7 @@ def test_heads_go_to_the_words_that_the_reader_sees(tmp_path):
     written = list(with_heads(lines, [1, -1]))
     assert [line.split("\t")[6] for line in written if "\t" in line] == ["2", "0", "0", "0"]
     assert written[2] == lines[2]
-    with pytest.raises(AssertionError, match="heads are left over"):
+    with pytest.raises(AssertionError, match="more heads than words"):
         list(with_heads(lines, [1, -1, 0]))
 
 
