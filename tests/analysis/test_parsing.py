@@ -28,7 +28,7 @@ from probformer.analysis.reading import Reading
 from probformer.config import FileData, from_dict
 from probformer.config.lookup import read_settings
 from probformer.data.builtin import builtin_corpus
-from probformer.data.conllu import with_heads
+from probformer.data.formats.conllu import with_heads
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError
@@ -368,7 +368,7 @@ def test_heads_go_to_the_words_that_the_reader_sees(tmp_path):
     written = list(with_heads(lines, [1, -1]))
     assert [line.split("\t")[6] for line in written if "\t" in line] == ["2", "0", "0", "0"]
     assert written[2] == lines[2]
-    with pytest.raises(AssertionError, match="heads are left over"):
+    with pytest.raises(AssertionError, match="more heads than words"):
         list(with_heads(lines, [1, -1, 0]))
 
 

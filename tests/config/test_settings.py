@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.messages import refused
 from probformer.config import (
     EncoderSettings,
     FullSettings,
@@ -16,7 +17,6 @@ from probformer.config import (
     from_toml,
     to_dict,
 )
-from probformer.errors import InputError
 
 TOML = """
 labels = 128
@@ -79,108 +79,96 @@ def test_no_distance_is_written_none():
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "named"),
     [
-        (
-            {"lables": 3},
-            "unknown setting lables (did you mean 'labels'?); known here: kind, labels",
-        ),
-        ({"inference": {"alpha": 1}}, "unknown setting inference.alpha; known here: iterations"),
-        ({"potential": {"kind": "uv", "r": 3}}, "unknown setting potential.r; known here: rank"),
-        ({"potential": {"kind": "uw"}}, "potential.kind must be one of 'full', 'uv', 'uvw'"),
-        ({"potential": {"rank": 3}}, "potential.kind is missing; it must be one of full, uv"),
-        ({"potential": 3}, "potential must be a table of settings, got 3"),
-        ({"potential": {"kind": "uv", "gamma": -1}}, "potential.gamma must be a whole number"),
-        ({"potential": {"kind": "rotary", "rank": 3}}, "potential.rank must be even"),
-        ({"potential": {"kind": "uv", "rank": 0}}, "potential.rank must be a whole number"),
-        ({"labels": 0}, "labels must be a whole number of at least 1, got 0"),
-        ({"labels": 1.5}, "labels must be a whole number, got 1.5"),
-        ({"labels": True}, "labels must be a whole number, got True"),
-        ({"dropout": "0.1"}, "dropout must be a number, got '0.1'"),
-        ({"initial_scores": 0}, "initial_scores must be a number in (0, inf), got 0"),
-        ({"dropout": 1.0}, "dropout must be a number in [0, 1), got 1.0"),
-        ({"readout": "root"}, "readout 'root' needs a root: give root.labels (d_root)"),
-        ({"readout": "mean"}, "readout must be one of 'scores', 'marginals', 'root', got 'mean'"),
-        ({"root": {}}, "missing setting root.labels"),
-        ({"root": {"labels": -2}}, "root.labels must be a whole number of at least 1, got -2"),
-        ({"globals": {"mode": "dep"}}, "globals.mode must be one of 'all-dep', 'dep-split'"),
-        ({"globals": {"features": True}}, "globals.features goes with mode 'all-dep' alone"),
-        ({"inference": {"lambda_z": 0}}, "inference.lambda_z must be a number in (0, inf), got 0"),
-        ({"inference": {"lambda_h": -1}}, "inference.lambda_h must be a number in (0, inf)"),
-        ({"inference": {"step_z": 0}}, "inference.step_z must be a number in (0, 1], got 0"),
-        ({"inference": {"step_h": 1.1}}, "inference.step_h must be a number in (0, 1], got 1.1"),
-        ({"inference": {"damping_z": 1}}, "inference.damping_z must be a number in [0, 1), got 1"),
-        ({"inference": {"damping_h": -0.1}}, "inference.damping_h must be a number in [0, 1)"),
-        ({"inference": {"iterations": 0}}, "inference.iterations must be a whole number"),
-        ({"inference": {"tolerance": 0}}, "inference.tolerance must be a number in (0, inf)"),
-        (
-            {"inference": {"lambda_z": float("nan")}},
-            "inference.lambda_z must be a number in (0, inf)",
-        ),
-        ({"inference": {"step_z": float("nan")}}, "inference.step_z must be a number in (0, 1]"),
-        (
-            {"inference": {"normaliser_z": "tanh"}},
-            "inference.normaliser_z must be one of 'softmax'",
-        ),
-        ({"dropout": 10**400}, "dropout must be a number, got 1000"),
-        ({"inference": {"asynchronous": 1}}, "inference.asynchronous must be true or false, got 1"),
+        ({"lables": 3}, "lables"),
+        ({"inference": {"alpha": 1}}, "inference.alpha"),
+        ({"potential": {"kind": "uv", "r": 3}}, "potential.r"),
+        ({"potential": {"kind": "uw"}}, "potential.kind"),
+        ({"potential": {"rank": 3}}, "potential.kind"),
+        ({"potential": 3}, "potential"),
+        ({"potential": {"kind": "uv", "gamma": -1}}, "potential.gamma"),
+        ({"potential": {"kind": "rotary", "rank": 3}}, "potential.rank"),
+        ({"potential": {"kind": "uv", "rank": 0}}, "potential.rank"),
+        ({"labels": 0}, "labels"),
+        ({"labels": 1.5}, "labels"),
+        ({"labels": True}, "labels"),
+        ({"dropout": "0.1"}, "dropout"),
+        ({"initial_scores": 0}, "initial_scores"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"readout": "root"}, "readout"),
+        ({"readout": "mean"}, "readout"),
+        ({"root": {}}, "root.labels"),
+        ({"root": {"labels": -2}}, "root.labels"),
+        ({"globals": {"mode": "dep"}}, "globals.mode"),
+        ({"globals": {"features": True}}, "globals.features"),
+        ({"inference": {"lambda_z": 0}}, "inference.lambda_z"),
+        ({"inference": {"lambda_h": -1}}, "inference.lambda_h"),
+        ({"inference": {"step_z": 0}}, "inference.step_z"),
+        ({"inference": {"step_h": 1.1}}, "inference.step_h"),
+        ({"inference": {"damping_z": 1}}, "inference.damping_z"),
+        ({"inference": {"damping_h": -0.1}}, "inference.damping_h"),
+        ({"inference": {"iterations": 0}}, "inference.iterations"),
+        ({"inference": {"tolerance": 0}}, "inference.tolerance"),
+        ({"inference": {"lambda_z": float("nan")}}, "inference.lambda_z"),
+        ({"inference": {"step_z": float("nan")}}, "inference.step_z"),
+        ({"inference": {"normaliser_z": "tanh"}}, "inference.normaliser_z"),
+        ({"dropout": 10**400}, "dropout"),
+        ({"inference": {"asynchronous": 1}}, "inference.asynchronous"),
     ],
 )
-def test_one_sentence_says_what_is_wrong(values, message):
-    with pytest.raises(InputError) as error:
+def test_one_sentence_says_what_is_wrong(values, named):
+    with refused(named):
         from_dict(EncoderSettings, values)
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "named"),
     [
-        ({"norm": "both"}, "norm must be one of 'post', 'pre', got 'both'"),
-        ({"positions": "rotary"}, "positions must be one of"),
-        ({"relative_values": True}, "relative_values needs relative"),
-        ({"relative": 0}, "relative must be a whole number of at least 1, got 0"),
-        ({"heads": 0}, "heads must be a whole number of at least 1, got 0"),
+        ({"norm": "both"}, "norm"),
+        ({"positions": "rotary"}, "positions"),
+        ({"relative_values": True}, "relative_values"),
+        ({"relative": 0}, "relative"),
+        ({"heads": 0}, "heads"),
     ],
 )
-def test_transformers_too(values, message):
-    with pytest.raises(InputError) as error:
+def test_transformers_too(values, named):
+    with refused(named):
         from_dict(TransformerSettings, values)
-    assert message in str(error.value)
 
 
 def test_files_are_named_in_messages(tmp_path):
     path = tmp_path / "bad.toml"
     path.write_text("labels = 0")
-    with pytest.raises(InputError, match=r"bad\.toml: labels must be"):
+    with refused("bad.toml", "labels"):
         from_toml(EncoderSettings, path)
     path.write_text("labels = ")
-    with pytest.raises(InputError, match=r"bad\.toml: cannot be read as TOML"):
+    with refused("bad.toml", "TOML"):
         from_toml(EncoderSettings, path)
-    with pytest.raises(InputError, match=r"missing\.toml: cannot be read"):
+    with refused("missing.toml"):
         from_toml(EncoderSettings, tmp_path / "missing.toml")
 
 
 def test_settings_from_python_are_checked_too():
-    with pytest.raises(InputError, match=r"step_z must be a number in \(0, 1\], got 2"):
+    with refused("step_z"):
         Inference(step_z=2)
-    with pytest.raises(InputError, match="iterations must be a whole number"):
+    with refused("iterations"):
         Inference(iterations=2.0)
-    for values, message in [
-        ({"potential": "uv"}, "potential must be a table of settings, got 'uv'"),
-        ({"potential": None}, "potential must be a table of settings, got None"),
-        ({"root": 3}, "root must be a table of settings, got 3"),
-        ({"kind": "foo"}, "kind must be one of 'pt', got 'foo'"),
+    for values, named in [
+        ({"potential": "uv"}, "potential"),
+        ({"potential": None}, "potential"),
+        ({"root": 3}, "root"),
+        ({"kind": "foo"}, "kind"),
     ]:
-        with pytest.raises(InputError, match=message):
+        with refused(named):
             EncoderSettings(**values)
-    with pytest.raises(InputError, match="tied must be true or false, got 'no'"):
+    with refused("tied"):
         TransformerSettings(tied="no")
-    with pytest.raises(InputError, match="asynchronous must be true or false, got 0"):
+    with refused("asynchronous"):
         Inference(asynchronous=0.0)
     assert EncoderSettings(inference={"iterations": 3}).inference == Inference(iterations=3)
     assert UVSettings(rank=np.int64(3)).rank == 3
-    with pytest.raises(InputError, match="values must be of kind Mapping, got NoneType"):
+    with refused("values"):
         from_dict(EncoderSettings, None)
-    with pytest.raises(InputError, match="path must be of kind str or Path, got NoneType"):
+    with refused("path"):
         from_toml(EncoderSettings, None)

@@ -75,34 +75,35 @@ def test_a_full_row_and_an_encoder():
         torch.testing.assert_close(packed.z_scores[:, start : start + length], alone.z_scores)
 
 
-WRONG = {
-    "starts": {"starts": torch.zeros(2)},
-    "lengths": {"lengths": torch.zeros(1, dtype=torch.int32)},
-    "longest": {"longest": 0},
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_packing_is_refused_by_name(name):
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"starts": torch.zeros(2)},
+        {"lengths": torch.zeros(1, dtype=torch.int32)},
+        {"longest": 0},
+    ],
+    ids=["starts", "lengths", "longest"],
+)
+def test_a_wrong_packing_is_refused_by_name(changes):
     given = {"starts": torch.tensor([0, 2]).int(), "lengths": torch.tensor([2, 2]).int()}
     packing = Packing(**{**given, "longest": 4, **WRONG[name]})
     unary, mask = torch.zeros(1, 4, 5, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
-    with refused(f"packing.{name}"):
+    with refused(f"packing.{next(iter(changes))}"):
         mean_field(unary, mask, build(), packing=packing)
 
 
 @pytest.mark.parametrize("readout", ["scores", "cls"])
 @pytest.mark.parametrize(
-    ("named", "lengths", "changes"),
+    ("lengths", "changes", "named"),
     [
-        ("sentences", (3, 3), {"starts": torch.tensor([0, 2]).int()}),
-        ("longest", (3, 3), {"longest": 2}),
-        ("mask", (2, 3), {}),
-        ("6 words", (6, 0), {"longest": 6}),
+        ((3, 3), {"starts": torch.tensor([0, 2]).int()}, "sentences"),
+        ((3, 3), {"longest": 2}, "longest"),
+        ((2, 3), {}, "mask"),
+        ((6, 0), {"longest": 6}, "6 words"),
     ],
-    ids=["gap", "longest", "mask", "too long"],
+    ids=["gap", "longest", "mask", "positions"],
 )
-def test_a_wrong_packing_of_a_transformer_is_refused(named, lengths, changes, readout):
+def test_a_wrong_packing_of_a_transformer_is_refused(lengths, changes, named, readout):
     has_cls = readout == "cls"
     lengths = [n + has_cls if n else 0 for n in lengths]
     row = torch.ones(1, 6 + has_cls * sum(n > 0 for n in lengths), dtype=torch.long)

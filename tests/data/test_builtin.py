@@ -13,13 +13,13 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 
+from helpers.messages import refused
 from probformer.data.builtin import BuiltinSplit, builtin_cogs, builtin_corpus, lexicon
 from probformer.data.builtin.generalisations import GENERALISATIONS
 from probformer.data.builtin.inflection import Verb, with_s
 from probformer.data.builtin.logical_forms import PREPOSITIONS
 from probformer.data.cogs import form_from_tags, tags_from_form
 from probformer.data.sentence import Sentence
-from probformer.errors import InputError
 from probformer.sentinels import ROOT
 
 OPEN = {"ADJ", "ADV", "NOUN", "PROPN", "VERB"}
@@ -112,12 +112,12 @@ def test_sizes_seeds_and_disjoint_splits(make):
 @pytest.mark.parametrize("arguments", [{"size": 0}, {"size": 1.5}, {"seed": "1"}, {"seed": True}])
 @pytest.mark.parametrize("make", [builtin_corpus, builtin_cogs])
 def test_what_is_refused(make, arguments):
-    with pytest.raises(InputError, match=next(iter(arguments))):
+    with refused(next(iter(arguments))):
         make(**arguments)
 
 
 def test_logical_forms_take_one_sentence_a_case_at_least():
-    with pytest.raises(InputError, match="size must be a whole number of at least 9, got 8"):
+    with refused("size"):
         builtin_cogs(8)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.messages import refused
 from probformer.data.builtin import builtin_cogs
 from probformer.data.builtin.logical_forms import NAMES
 from probformer.data.cogs import NO_PARENT, VERB_ROLES, WordTags, form_from_tags, tags_from_form
@@ -233,30 +234,28 @@ SEEN = "see.agent(1, Ida) & see.theme(1, 3)"
     "term", ["", "hat", "hat(²)", "hat(3) &", "see.tool(1, 3)", "LAMBDA a.hat(a)", f"hat({9**99})"]
 )
 def test_a_term_that_cannot_be_read_is_refused(term):
-    message = f"the logical form has the term '{full(term)}', expected '* dog ( x _ 1 )', 'dog ("
-    with pytest.raises(InputError, match=re.escape(message)):
+    with refused(repr(full(term)), "agent"):
         tags_from_form(WORDS, full(term))
 
 
 @pytest.mark.parametrize(
-    ("form", "message"),
+    ("form", "named"),
     [
-        ("hat(8)", "has 'x _ 8', expected a position below 8"),
-        ("see.agent(1, 999999999)", "has 'x _ 999999999', expected a position below 8"),
-        ("cap(3)", "has 'cap' at position 3, expected 'hat'"),
-        ("cap.nmod.in(3, 6)", "has 'cap' at position 3, expected 'hat'"),
-        ("hat.nmod.on(3, 6)", "has 'on' between positions 3 and 6, the words have not"),
-        ("tub.nmod.in(6, 3)", "has 'in' between positions 6 and 3, the words have not"),
-        ("see.agent(1, Otto)", "has 'Otto' more often than the words"),
-        ("see.agent(1, Ida) & see.theme(1, Ida)", "has 'Ida' more often than the words"),
-        ("see.agent(1, 3) & see.theme(1, 3)", "has position 3 in two roles, expected one"),
-        ("hat(3) & hat.agent(3, Ida)", "has position 3 as CNOUN and VERB, expected one"),
+        ("hat(8)", "x _ 8"),
+        ("see.agent(1, 999999999)", "x _ 999999999"),
+        ("cap(3)", "position 3"),
+        ("cap.nmod.in(3, 6)", "position 3"),
+        ("hat.nmod.on(3, 6)", "'on'"),
+        ("tub.nmod.in(6, 3)", "'in'"),
+        ("see.agent(1, Otto)", "'Otto'"),
+        ("see.agent(1, Ida) & see.theme(1, Ida)", "'Ida'"),
+        ("see.agent(1, 3) & see.theme(1, 3)", "position 3"),
+        ("hat(3) & hat.agent(3, Ida)", "CNOUN and VERB"),
     ],
 )
-def test_a_form_that_does_not_fit_the_words_is_refused(form, message):
-    with pytest.raises(InputError) as error:
+def test_a_form_that_does_not_fit_the_words_is_refused(form, named):
+    with refused(named):
         tags_from_form(WORDS, full(form))
-    assert str(error.value) == f"the logical form {message}"
 
 
 @pytest.mark.parametrize(
@@ -272,19 +271,14 @@ def test_a_form_that_does_not_fit_the_words_is_refused(form, message):
     ],
 )
 def test_terms_that_no_tags_give_are_refused(form, expected):
-    with pytest.raises(InputError) as error:
+    with refused(f"'{full(form)}'", f"'{full(expected)}'"):
         tags_from_form(WORDS, full(form))
-    given, wanted = full(form), full(expected)
-    assert str(error.value) == f"the logical form is '{given}', expected '{wanted}' of its terms"
 
 
 @pytest.mark.parametrize("form", ["", "cap", "hat ( x _ 0 )", "LAMBDA a . cap ( a )"])
 def test_a_bad_form_of_a_word_alone_is_refused(form):
-    with pytest.raises(InputError) as error:
+    with refused(f"'{form}'", "'LAMBDA a . hat ( a )'"):
         tags_from_form(["hat"], form)
-    assert str(error.value).startswith(
-        f"the logical form of a word alone is '{form}', expected 'LAMBDA a . hat ( a )', "
-    )
 
 
 @given(st.data(), st.sampled_from(list(SENTENCES.values())))

@@ -2,9 +2,9 @@
 
 import pytest
 
+from helpers.messages import refused
 from probformer.config import FileData, VocabularySettings
 from probformer.data.corpus import build_vocabulary, load_corpus, load_split
-from probformer.errors import InputError
 
 
 def read(folder, **settings):
@@ -16,9 +16,9 @@ def test_a_split_needs_no_other(tmp_path):
     (tmp_path / "test.txt").write_text("a\n")
     data = FileData(train="train.txt", dev="dev.txt", test="test.txt")
     assert [s.words for s in load_split(data, tmp_path, "test")] == [("a",)]
-    with pytest.raises(InputError, match=r"dev\.txt: there is no such file"):
+    with refused("dev.txt", "--data"):
         load_split(data, tmp_path, "dev")
-    with pytest.raises(InputError, match="split must be one of train, dev, test, got 'gen'"):
+    with refused("split", "train, dev, test", "gen"):
         load_split(data, tmp_path, "gen")
 
 
@@ -28,9 +28,9 @@ def test_patterns_name_several_files_in_order(tmp_path):
         (tmp_path / name).write_text(f"{name[0]}\n{name[-1]}\n")
     splits = read(tmp_path, train="b/* a/[12]", dev="dev", test="dev")
     assert splits["train"] == ["b", "1", "a", "1", "a", "2"]
-    with pytest.raises(InputError, match=r"c/\*: there is no such file; --data says where"):
+    with refused("c/*", "--data"):
         read(tmp_path, train="a/* c/*", dev="dev", test="dev")
-    with pytest.raises(InputError, match="is no pattern of files"):
+    with refused("/nowhere/*.x"):
         read(tmp_path, train="/nowhere/*.x", dev="dev", test="dev")
 
 
@@ -65,21 +65,21 @@ def test_documents_are_shared_out_by_tens(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "named"),
     [
-        ({"dev": " "}, "dev must name a file, got nothing"),
-        ({"by_document": True, "gen": "a"}, "by_document does not go with gen"),
-        ({"by_document": True, "test": "b"}, "by_document needs one file"),
-        ({"prepare": "bllip"}, "prepare is for the format 'mrg'"),
+        ({"dev": " "}, "dev"),
+        ({"by_document": True, "gen": "a"}, "gen"),
+        ({"by_document": True, "test": "b"}, "by_document"),
     ],
+    ids=["empty", "gen", "several files"],
 )
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
+def test_settings_that_make_no_sense_are_refused(settings, named):
+    with refused(named):
         FileData(**{"train": "a", "dev": "a", "test": "a", **settings})
 
 
 def test_a_pipe_or_a_folder_is_refused(tmp_path):
     (tmp_path / "a").write_text("x\n")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="is no file that can be read several times"):
+    with refused("folder"):
         read(tmp_path, train="folder", dev="a", test="a")

@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 import probformer
+from helpers.messages import check_wording, refused
 from probformer.data import fetch, sources
 from probformer.data.fetch import check_corpus, fetch_corpus
-from probformer.data.registry import Corpus, CorpusFile, find_corpus, list_corpora
+from probformer.data.registry import CorpusEntry, CorpusFile, find_corpus, list_corpora
 from probformer.errors import InputError
 
 TRAIN = b"the cat sat on the mat\n" * 9000  # several blocks
@@ -31,8 +32,8 @@ def known(name: str, text: bytes, address: str | None = None) -> CorpusFile:
     return CorpusFile(name, len(text), sha256(text).hexdigest(), address)
 
 
-def corpus(*files: CorpusFile) -> Corpus:
-    return Corpus("cats", "Cats", "free", "the library", files)
+def corpus(*files: CorpusFile) -> CorpusEntry:
+    return CorpusEntry("cats", "Cats", "free", "the library", files)
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:
@@ -109,7 +110,7 @@ def server():
 
 
 @pytest.fixture
-def cats(server) -> Corpus:
+def cats(server) -> CorpusEntry:
     return corpus(
         known("train.txt", TRAIN, server.address("train.txt")),
         known("test.txt", TEST, server.address("test.txt")),
@@ -128,15 +129,21 @@ def folder(request, tmp_path) -> Path:
     return tmp_path / "data"
 
 
-def refused(tmp_path: Path, *arguments) -> str:
+def refusal(tmp_path: Path, *arguments) -> str:
     """The message of a fetch that fails and changes nothing."""
     before = tree(tmp_path)
     with pytest.raises(InputError) as error:
         fetch_corpus(*arguments)
     assert tree(tmp_path) == before
-    message = str(error.value)
-    assert "\n" not in message
-    return message
+    return str(error.value)
+
+
+def check_refusal(tmp_path: Path, *arguments, named: str) -> None:
+    """The same, in the words of the snapshot, without numbers of ports and processes."""
+    message = refusal(tmp_path, *arguments)
+    assert named in message
+    message = re.sub(r"127\.0\.0\.1:\d+", "SERVER", message)
+    check_wording(re.sub(r"\.\d+\.part", ".PROCESS.part", message))
 
 
 # The registry
@@ -162,22 +169,21 @@ def test_the_registry_is_well_formed():
 @pytest.mark.parametrize("name", ["conll2003", "wsj_sample", "ptb", "bllip"])
 def test_licensed_text_is_not_downloaded(name, tmp_path):
     licensed = find_corpus(name)
-    message = refused(tmp_path, licensed, tmp_path)
-    assert message.startswith(f"{name} cannot be downloaded; where to get it: {licensed.home}")
-    assert message.endswith(f"put its files into {tmp_path / name}")
+    check_refusal(tmp_path, licensed, tmp_path, named=licensed.home)
+    assert refusal(tmp_path, licensed, tmp_path).endswith(str(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["ptb", "bllip"])
 def test_where_no_file_is_known_no_source_helps(name, tmp_path):
     assert check_corpus(find_corpus(name), tmp_path) == []
-    assert "cannot be downloaded" in refused(tmp_path, find_corpus(name), tmp_path, str(tmp_path))
+    check_refusal(tmp_path, find_corpus(name), tmp_path, str(tmp_path), named=name)
 
 
 def test_a_corpus_is_found_by_its_name():
     assert find_corpus("cogs").licence == "MIT"
-    with pytest.raises(InputError, match=r"no corpus named 'ud-ewt', expected one of ud_ewt$"):
+    with refused("'ud-ewt'", "ud_ewt"):
         find_corpus("ud-ewt")
-    with pytest.raises(InputError, match=r"expected one of ptb_lm, .*, bllip$"):
+    with refused("ptb_lm", "bllip"):
         find_corpus("")
 
 
@@ -222,10 +228,7 @@ def test_each_file_is_ok_or_missing_or_differs(tmp_path):
     assert (c.size, c.sha256) == (len(TEST) + 1, sha256(TEST + b"!").hexdigest())
     assert str(a) == f"ok: {tmp_path / 'cats' / 'a'}"
     assert str(b) == f"missing: {tmp_path / 'cats' / 'b'}"
-    assert str(d) == (
-        f"differs: {tmp_path / 'cats' / 'd'}: not the known file: 15 bytes with sha256 "
-        f"{sha256(TEST.upper()).hexdigest()}, expected 15 bytes with {sha256(TEST).hexdigest()}"
-    )
+    check_wording(str(d), f"differs: {tmp_path / 'cats' / 'd'}", sha256(TEST.upper()).hexdigest())
 
 
 def test_of_a_compressed_file_the_text_counts(tmp_path):
@@ -259,11 +262,11 @@ def test_damage_behind_the_last_byte_of_the_text_counts(tmp_path):
 
 def test_a_folder_in_place_of_a_file_is_refused(tmp_path, cats):
     (tmp_path / "cats" / "train.txt").mkdir(parents=True)
-    assert "train.txt: cannot be read: Is a directory" in refused(tmp_path, cats, tmp_path)
+    check_refusal(tmp_path, cats, tmp_path, named="train.txt: ")
     other = tmp_path / "file"
     other.write_bytes(b"")
-    assert "train.txt: cannot be read: Not a directory" in refused(tmp_path, cats, other)
-    assert "cannot be read: embedded null" in refused(tmp_path, cats, tmp_path / "a\0b")
+    check_refusal(tmp_path, cats, other, named="train.txt: ")
+    assert "embedded null" in refusal(tmp_path, cats, tmp_path / "a\0b")
 
 
 # Fetching from addresses
@@ -318,47 +321,37 @@ def test_a_redirect_is_followed(tmp_path, cats, server):
 
 def test_a_good_first_file_does_not_stay_without_the_second(tmp_path, folder, cats, server):
     del server.files["test.txt"]
-    message = refused(tmp_path, cats, folder)
-    assert message == f"{server.address('test.txt')}: the server answers 404 Not Found"
+    check_refusal(tmp_path, cats, folder, named=server.address("test.txt"))
     assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        (
-            TEST.upper(),
-            f"not the known file: 15 bytes with sha256 {sha256(TEST.upper()).hexdigest()}",
-        ),
-        (TEST[:-1], "not the known file: 14 bytes with sha256 "),
-        (TEST + TRAIN, "not the known file: more than 15 bytes"),
-        (b"", "not the known file: 0 bytes with sha256 e3b0c442"),
-    ],
+    ("body", "size"),
+    [(TEST.upper(), "15 bytes"), (TEST[:-1], "14"), (TEST + TRAIN, "more than 15"), (b"", "0")],
+    ids=["other", "shorter", "longer", "empty"],
 )
-def test_other_bytes_are_refused(tmp_path, folder, cats, server, body, reason):
+def test_other_bytes_are_refused(tmp_path, folder, cats, server, body, size):
     server.files["test.txt"] = body
-    assert refused(tmp_path, cats, folder).startswith(f"{server.address('test.txt')}: {reason}")
+    check_refusal(tmp_path, cats, folder, named=size)
 
 
 def test_a_cut_connection_is_noticed(tmp_path, folder, cats, server):
     server.files["train.txt"], server.withheld = TRAIN[:-1000], 1000
-    expected = f"{server.address('train.txt')}: the connection was cut 1000 bytes before the end"
-    assert refused(tmp_path, cats, folder) == expected
+    check_refusal(tmp_path, cats, folder, named="train.txt: ")
 
 
 def test_a_connection_cut_after_the_last_byte_of_the_text_is_noticed(tmp_path, cats, server):
     server.withheld = 7
-    assert "the connection was cut 7 bytes before the end" in refused(tmp_path, cats, tmp_path)
+    check_refusal(tmp_path, cats, tmp_path, named="7 bytes")
 
 
 def test_a_cut_connection_is_noticed_in_other_encodings(tmp_path, folder, server):
     cats = corpus(known("test.txt", TEST, server.address("chunks")))
-    assert refused(tmp_path, cats, folder).startswith(f"{server.address('chunks')}: Incomplete")
+    assert refusal(tmp_path, cats, folder).startswith(f"{server.address('chunks')}: Incomplete")
     packed = gzip.compress(TRAIN)
     server.files["x.gz"], server.withheld = packed[:-100], 100
     cats = corpus(known("train.txt", TRAIN, server.address("x.gz")))
-    expected = f"{server.address('x.gz')}: the file is damaged or cut off"
-    assert refused(tmp_path, cats, folder) == expected
+    check_refusal(tmp_path, cats, folder, named="x.gz: ")
 
 
 @pytest.mark.parametrize(
@@ -368,24 +361,21 @@ def test_a_redirect_in_circles_or_elsewhere_is_not_followed(tmp_path, folder, ca
     secret = tmp_path / "secret"
     secret.write_bytes(TRAIN)  # even the right bytes
     server.redirects["train.txt"] = secret.as_uri() if target == "FILE" else target
-    message = refused(tmp_path, cats, folder)
-    assert message.startswith(f"{server.address('train.txt')}: ")
-    assert message.endswith("a redirect (302) in circles, to nowhere or to another scheme")
+    check_refusal(tmp_path, cats, folder, named=f"{server.address('train.txt')}: ")
     assert len(server.requests) < 12
 
 
 def test_silence_is_not_waited_for(tmp_path, folder, server, monkeypatch):
     monkeypatch.setattr(sources, "_TIMEOUT", 0.1)
     cats = corpus(known("test.txt", TEST, server.address("silent")))
-    expected = f"{server.address('silent')}: no answer within 0.1 seconds"
-    assert refused(tmp_path, cats, folder) == expected
+    check_refusal(tmp_path, cats, folder, named="0.1 seconds")
 
 
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("ftp://127.0.0.1/x", "expected an address that starts with http, https, file"),
-        ("data:text/plain,x", "expected an address that starts with http, https, file"),
+        ("ftp://127.0.0.1/x", "http, https, file"),
+        ("data:text/plain,x", "http, https, file"),
         ("http://127.0.0.1:1/x", "Connection refused"),
         ("http:///x", "no host given"),
         ("http://[/x", "Invalid IPv6 URL"),
@@ -395,7 +385,7 @@ def test_silence_is_not_waited_for(tmp_path, folder, server, monkeypatch):
 )
 def test_an_address_that_leads_nowhere_is_refused(tmp_path, folder, address, reason):
     cats = corpus(known("test.txt", TEST, address))
-    message = refused(tmp_path, cats, folder)
+    message = refusal(tmp_path, cats, folder)
     assert message.startswith(f"{address}: ")
     assert reason in message
 
@@ -411,9 +401,8 @@ def test_a_full_disk_leaves_nothing(tmp_path, folder, cats, monkeypatch):
             return super().write(data)
 
     monkeypatch.setattr(fetch, "open", lambda path, mode: FullDisk(path, mode), raising=False)
-    message = refused(tmp_path, cats, folder)
+    check_refusal(tmp_path, cats, folder, named="No space left on dev")
     assert FullDisk.written > 100_000
-    assert re.search(r"/train\.txt: cannot be written to .*\.part: No space left on dev", message)
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, cats, monkeypatch):
@@ -422,7 +411,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, cats, monkeypatch):
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     expected = f"{tmp_path / 'new' / 'cats'}: cannot be written: Permission denied"
-    assert refused(tmp_path, cats, tmp_path / "new") == expected
+    assert refusal(tmp_path, cats, tmp_path / "new") == expected
 
 
 def test_an_interrupt_leaves_nothing(tmp_path, folder, cats):
@@ -526,11 +515,9 @@ def test_a_file_may_be_compressed_in_the_source(folder, written, name):
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_a_source_with_other_files_is_refused(tmp_path, folder, written, name):
     source = written(name, ARCHIVES[name]({"train.txt": TRAIN, "x/test.txt": TEST.upper()}))
-    message = refused(tmp_path, OWNED, folder, source)
-    assert message.startswith(f"{source}: x/test.txt: not the known file: 15 bytes with sha256 ")
+    check_refusal(tmp_path, OWNED, folder, source, named=f"{source}: x/test.txt: ")
     source = written(name, ARCHIVES[name]({"train.txt": TRAIN, "test.txt.bak": TEST}))
-    expected = f"{source}: no file in it is named test.txt"
-    assert refused(tmp_path, OWNED, folder, source) == expected
+    check_refusal(tmp_path, OWNED, folder, source, named="test.txt")
 
 
 NAMES_THAT_LEAD_OUT = ["../evil", "deep/../../evil", "/etc/evil", "..\\evil", "C:\\evil", "\\evil"]
@@ -540,8 +527,9 @@ NAMES_THAT_LEAD_OUT = ["../evil", "deep/../../evil", "/etc/evil", "..\\evil", "C
 @pytest.mark.parametrize("evil", NAMES_THAT_LEAD_OUT)
 def test_an_archive_that_leads_out_is_refused_as_a_whole(tmp_path, folder, written, name, evil):
     source = written(name, ARCHIVES[name]({**TEXTS, evil: b"evil"}))
-    message = refused(tmp_path, OWNED, folder, source)
-    assert message.startswith(f"{source}: the archive is not safe because of {evil!r}, expected ")
+    message = refusal(tmp_path, OWNED, folder, source)
+    assert message.startswith(f"{source}: ")
+    assert repr(evil) in message
 
 
 KINDS = {
@@ -572,8 +560,7 @@ def test_an_archive_with_links_or_devices_is_refused_as_a_whole(tmp_path, folder
             archive.writestr(member, "test.txt")
         sources.append(written("cats.zip", buffer.getvalue()))
     for source in sources:
-        message = refused(tmp_path, OWNED, folder, source)
-        assert message.startswith(f"{source}: the archive is not safe because of 'odd', expected ")
+        check_refusal(tmp_path, OWNED, folder, source, named="'odd'")
 
 
 def test_an_unsafe_archive_is_refused_before_anything_is_written(
@@ -583,33 +570,30 @@ def test_an_unsafe_archive_is_refused_before_anything_is_written(
     monkeypatch.setattr(fetch, "open", lambda *_: pytest.fail("a file is opened"), raising=False)
     source = str(tmp_path / "cats.zip")
     Path(source).write_bytes(zipped({**TEXTS, "../evil": b""}))
-    assert "not safe" in refused(tmp_path, OWNED, folder, source)
+    check_refusal(tmp_path, OWNED, folder, source, named="'../evil'")
 
 
-@pytest.mark.parametrize("data", [b"", b"cats\n", bytes(2000), gzip.compress(TRAIN), b"PK\3\4" * 9])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"cats\n", bytes(2000), gzip.compress(TRAIN), b"PK\3\4" * 9],
+    ids=["empty", "text", "zeros", "gzip", "zip"],  # zeros are an empty tar archive
+)
 def test_what_is_no_archive_is_refused(tmp_path, folder, written, data):
     source = written("cats.zip", data)
-    message = refused(tmp_path, OWNED, folder, source)
-    assert message in (
-        f"{source}: damaged, or neither a zip nor a tar archive",
-        f"{source}: no file in it is named train.txt",  # zeros are an empty tar archive
-    )
+    check_refusal(tmp_path, OWNED, folder, source, named=f"{source}: ")
 
 
 def test_a_source_that_is_not_there_is_refused(tmp_path, folder, server):
     source = str(tmp_path / "no.zip")
-    assert refused(tmp_path, OWNED, folder, source) == f"{source}: No such file or directory"
-    assert "embedded null" in refused(tmp_path, OWNED, folder, "a\0b")
-    source = server.address("no.zip")
-    expected = f"{source}: the server answers 404 Not Found"
-    assert refused(tmp_path, OWNED, folder, source) == expected
-    assert "expected an address that" in refused(tmp_path, OWNED, folder, "ftp://127.0.0.1/x.zip")
+    check_refusal(tmp_path, OWNED, folder, source, named=source)
+    assert "embedded null" in refusal(tmp_path, OWNED, folder, "a\0b")
+    check_refusal(tmp_path, OWNED, folder, server.address("no.zip"), named="404")
+    check_refusal(tmp_path, OWNED, folder, "ftp://127.0.0.1/x.zip", named="http, https, file")
 
 
 def test_an_archive_cut_on_the_way_is_refused(tmp_path, folder, server):
     server.files["cats.zip"], server.withheld = zipped(TEXTS), 3
-    message = refused(tmp_path, OWNED, folder, server.address("cats.zip"))
-    assert message.endswith("/cats.zip: the connection was cut 3 bytes before the end")
+    check_refusal(tmp_path, OWNED, folder, server.address("cats.zip"), named="3 bytes")
 
 
 @pytest.mark.parametrize(("offset", "value"), [(8, 1), (8, 32), (8, 64), (10, 12)])
@@ -619,16 +603,14 @@ def test_a_zip_with_a_password_or_another_method_is_refused(
     data = bytearray(zipped({"test.txt": TEST}))
     data[data.rindex(b"PK\1\2") + offset] |= value
     source = written("cats.zip", bytes(data))
-    message = refused(tmp_path, corpus(known("test.txt", TEST)), folder, source)
-    assert message.startswith(f"{source}: test.txt cannot be unpacked, expected one that is stored")
+    check_refusal(tmp_path, corpus(known("test.txt", TEST)), folder, source, named="test.txt")
 
 
 def test_a_zip_that_points_behind_its_end_is_refused(tmp_path, folder, written):
     data = bytearray(zipped({"test.txt": TEST}))
     data[data.rindex(b"PK\1\2") + 42] = len(data) - 9
     source = written("cats.zip", bytes(data))
-    message = refused(tmp_path, corpus(known("test.txt", TEST)), folder, source)
-    assert message == f"{source}: test.txt: the file is damaged or cut off"
+    check_refusal(tmp_path, corpus(known("test.txt", TEST)), folder, source, named="test.txt")
 
 
 @pytest.mark.parametrize("name", ARCHIVES)

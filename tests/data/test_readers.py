@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.messages import refused
 from probformer.data.readers import SentenceFile, lines_of
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError
@@ -114,7 +115,7 @@ def test_a_number_sign_starts_a_comment_or_is_a_word(write):
     path = write("# sentence\n# # O\n# 5 O\na b O\n\n# only\n\n")
     (sentence,) = read_columns(path, ["word", "pos", "entity"])
     assert sentence.words == ("#", "#", "a")
-    with pytest.raises(InputError, match="corpus:2: 2 fields, expected 3"):
+    with refused("corpus:2: ", "word, pos, entity"):
         list(read_columns(write("a b O\n# late\n"), ["word", "pos", "entity"]))
 
 
@@ -150,17 +151,18 @@ def test_tsv_has_a_sentence_and_its_label_a_line(write):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "named"),
     [
-        ("good\t1\nbad\n", "corpus:2: 1 field, expected 2: text, label"),
-        ("good\t1\nthis is bad\n", "corpus:2: 1 field, expected 2: text, label"),
-        ("good\t1\t2\n", "corpus:1: 3 fields, expected 2: text, label"),
-        ("good\t\n", "corpus:1: the field 'label' is empty, expected a text"),
-        (" \t1\n", "corpus:1: the field 'text' is empty, expected a text"),
+        ("good\t1\nbad\n", "corpus:2: "),
+        ("good\t1\nthis is bad\n", "corpus:2: "),
+        ("good\t1\t2\n", "text, label"),
+        ("good\t\n", "'label'"),
+        (" \t1\n", "'text'"),
     ],
+    ids=["no tab", "spaces", "three fields", "no label", "no text"],
 )
-def test_a_mistake_in_tsv_is_named(write, content, message):
-    with pytest.raises(InputError, match=message):
+def test_a_mistake_in_tsv_is_named(write, content, named):
+    with refused(named):
         list(SentenceFile(write(content), "tsv", ["text", "label"]))
 
 
@@ -181,7 +183,7 @@ def test_trees_are_tagged_sentences_without_traces(write):
 
 def test_a_mistake_in_a_tree_is_named_or_skipped(write):
     path = write(TREES + "( (S (NN a) b) )\n" + TREES)
-    with pytest.raises(InputError, match="corpus:2: the word 'b' has no tag"):
+    with refused("corpus:2: ", "'b'"):
         list(SentenceFile(path, "mrg"))
     lenient = SentenceFile(path, "mrg", skip_bad_lines=True)
     assert len(list(lenient)) == 2
@@ -190,7 +192,7 @@ def test_a_mistake_in_a_tree_is_named_or_skipped(write):
 
 def test_a_tree_without_an_end_spoils_no_other(write):
     path = write(TREES + "( (S (NN a)\n  (NN b))\n" + TREES * 3)
-    with pytest.raises(InputError, match="corpus:2: "):
+    with refused("corpus:2: "):
         list(SentenceFile(path, "mrg"))
     lenient = SentenceFile(path, "mrg", skip_bad_lines=True)
     assert len(list(lenient)) == 4
@@ -302,79 +304,76 @@ def test_columns_come_back_as_written(sentences):
 
 
 CONLLU_MISTAKES = {
-    "7: 9 tab-separated fields, expected 10": block(row(1, "a").rsplit("\t", 1)[0]),
-    "7: 11 tab-separated fields, expected 10": block(row(1, "a") + "\t_"),
-    "7: 1 tab-separated field, expected 10": block(row(1, "a").replace("\t", " ")),
-    "7: the word's id is '2', expected 1": block(row(2, "a")),
-    "8: the word's id is '1', expected 2": block(row(1, "a"), row(1, "b")),
-    "8: the word's id is '3', expected 2": block(row(1, "a"), row(3, "b"), row(2, "c")),
-    "7: the word's id is 'x', expected 1": block(row("x", "a")),
-    "7: the word is empty, expected a text": block(row(1, "")),
-    "8: the head is 'x', expected a number from 0 to 2, or '_'": block(
-        row(1, "a", 0), row(2, "b", "x")
-    ),
-    "7: the head is '3', expected a number from 0 to 2, or '_'": block(
-        row(1, "a", 3), row(2, "b", "_")
-    ),
-    "7: the head is '-1', expected a number from 0 to 1, or '_'": block(row(1, "a", -1)),
-    "7: the head is '²', expected a number from 0 to 1, or '_'": block(row(1, "a", "²")),
-    "7: the head is '', expected a number from 0 to 1, or '_'": block(row(1, "a", "")),
-    "7: the head is 1, the word itself, expected another word": block(row(1, "a", 1)),
-    "7: byte 3 of the line is not UTF-8, expected UTF-8 text": b"1\t\xc3\xff\n\n",
+    "9 fields": (7, block(row(1, "a").rsplit("\t", 1)[0])),
+    "11 fields": (7, block(row(1, "a") + "\t_")),
+    "spaces": (7, block(row(1, "a").replace("\t", " "))),
+    "begins with 2": (7, block(row(2, "a"))),
+    "1 again": (8, block(row(1, "a"), row(1, "b"))),
+    "3 after 1": (8, block(row(1, "a"), row(3, "b"), row(2, "c"))),
+    "id x": (7, block(row("x", "a"))),
+    "no word": (7, block(row(1, ""))),
+    "head x": (8, block(row(1, "a", 0), row(2, "b", "x"))),
+    "head beyond": (7, block(row(1, "a", 3), row(2, "b", "_"))),
+    "head -1": (7, block(row(1, "a", -1))),
+    "head squared": (7, block(row(1, "a", "²"))),
+    "no head": (7, block(row(1, "a", ""))),
+    "head itself": (7, block(row(1, "a", 1))),
+    "not UTF-8": (7, b"1\t\xc3\xff\n\n"),
 }
 
 
 @pytest.mark.parametrize("mistake", CONLLU_MISTAKES)
 def test_a_mistake_in_conllu_is_named_or_skipped(write, mistake):
-    bad = CONLLU_MISTAKES[mistake]
+    line, bad = CONLLU_MISTAKES[mistake]
     bad = bad if isinstance(bad, bytes) else bad.encode()
     path = write(GOOD.encode() * 2 + bad + GOOD.encode())
     strict = iter(read_conllu(path))
     assert len(list(islice(strict, 2))) == 2
-    with pytest.raises(InputError) as error:
+    with refused(f"{path}:{line}: "):
         next(strict)
-    assert str(error.value) == f"{path}:{mistake}"
 
     lenient = read_conllu(path, skip_bad_lines=True)
     assert [s.words for s in lenient] == [("cats", "sleep")] * 3
-    line, reason = mistake.split(": ", 1)
     assert lenient.report.skipped == 1
-    assert lenient.report.problems == [(int(line), reason)]
+    assert [at for at, _ in lenient.report.problems] == [line]
 
 
 def test_a_head_with_thousands_of_digits_is_one_more_bad_head(write):
-    with pytest.raises(InputError, match="expected a number from 0 to 1"):
+    with refused(":1: ", "0 to 1"):
         list(read_conllu(write(row(1, "a", "9" * 5000))))
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("line", "named"),
     [
-        ("a", "1 field, expected 2: word, tag"),
-        ("a b c", "3 fields, expected 2: word, tag"),
-        ("a\tb\t", "3 fields, expected 2: word, tag"),
-        ("\tb", "the field 'word' is empty, expected a text"),
-        ("a\t", "the field 'tag' is empty, expected a text"),
+        ("a", "word, tag"),
+        ("a b c", "word, tag"),
+        ("a\tb\t", "word, tag"),
+        ("\tb", "'word'"),
+        ("a\t", "'tag'"),
     ],
+    ids=["1 field", "3 fields", "tab at the end", "no word", "no tag"],
 )
-def test_a_mistake_in_columns_is_named_or_skipped(write, line, reason):
+def test_a_mistake_in_columns_is_named_or_skipped(write, line, named):
     path = write(f"the DT\n\na b\n{line}\nc d\n\nend NN\n")
-    with pytest.raises(InputError) as error:
+    with refused(f"{path}:4: ", named):
         list(read_columns(path, ["word", "tag"]))
-    assert str(error.value) == f"{path}:4: {reason}"
     lenient = read_columns(path, ["word", "tag"], skip_bad_lines=True)
     assert [s.words for s in lenient] == [("the",), ("end",)]
-    assert lenient.report.problems == [(4, reason)]
+    ((at, reason),) = lenient.report.problems
+    assert at == 4
+    assert named in reason
 
 
 def test_text_that_is_not_utf8_is_named_or_skipped(write):
     path = write(b"one\ncaf\xe9 here\ntwo\n")
-    reason = "byte 4 of the line is not UTF-8, expected UTF-8 text"
-    with pytest.raises(InputError, match=f":2: {reason}"):
+    with refused(":2: ", "byte 4"):
         list(read_text(path))
     lenient = read_text(path, skip_bad_lines=True)
     assert [s.words for s in lenient] == [("one",), ("two",)]
-    assert lenient.report.problems == [(2, reason)]
+    ((at, reason),) = lenient.report.problems
+    assert at == 2
+    assert "byte 4" in reason
 
 
 def test_skipped_sentences_are_counted_anew_in_each_pass(write):
@@ -387,31 +386,28 @@ def test_skipped_sentences_are_counted_anew_in_each_pass(write):
 
 
 @pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("content", ["", "\n \n\n", "# a comment\n\n"])
+@pytest.mark.parametrize(
+    "content", ["", "\n \n\n", "# a comment\n\n"], ids=["empty", "blank", "comment"]
+)
 def test_a_file_without_sentences_is_refused(write, content, skip):
     for name in ("corpus", "corpus.gz"):
         path = write(content, name)
-        with pytest.raises(InputError) as error:
+        with refused(f"{path}: "):
             list(read_conllu(path, skip_bad_lines=skip))
-        assert str(error.value) == f"{path}: the file has no sentence, expected at least one"
 
 
 def test_a_file_with_bad_sentences_only_is_refused(write):
     path = write("one\n\ntwo\n")
-    with pytest.raises(InputError) as error:
+    with refused(f"{path}: ", "line 1: "):
         list(read_conllu(path, skip_bad_lines=True))
-    assert str(error.value) == (
-        f"{path}: all 2 sentences have bad lines, "
-        "the first is line 1: 1 tab-separated field, expected 10"
-    )
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"nowhere: there is no such file$"):
+    with refused("nowhere: "):
         list(read_text(tmp_path / "nowhere", skip_bad_lines=True))
-    with pytest.raises(InputError, match=r": this is a folder, expected a file$"):
+    with refused(f"{tmp_path}: "):
         list(read_text(str(tmp_path)))
-    with pytest.raises(InputError, match=r"the file cannot be read: .*null"):
+    with pytest.raises(InputError, match="null"):
         list(read_text("a\0b"))
 
 
@@ -424,7 +420,7 @@ def test_a_file_that_may_not_be_read_is_refused(write, monkeypatch):
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(InputError, match=r"the file cannot be read: .*Permission denied"):
+    with pytest.raises(InputError, match="Permission denied"):
         list(read_text(path))
 
 
@@ -437,7 +433,7 @@ def test_a_truncated_gzip_is_refused_even_where_bad_lines_are_skipped(write):
     path = write(random_text(1000), "corpus.gz")
     path.write_bytes(path.read_bytes()[:-2000])
     for skip in (False, True):
-        with pytest.raises(InputError, match=r"corpus\.gz:\d+: the compressed file is truncated"):
+        with pytest.raises(InputError, match=r"corpus\.gz:\d+: "):
             list(read_text(path, skip_bad_lines=skip))
 
 
@@ -446,7 +442,7 @@ def test_a_damaged_gzip_is_refused(write):
     data = bytearray(path.read_bytes())
     data[len(data) // 2 :] = bytes(len(data) - len(data) // 2)
     path.write_bytes(data)
-    with pytest.raises(InputError, match="the compressed file is"):
+    with pytest.raises(InputError, match=r"corpus\.gz:\d+: "):
         list(read_text(path))
 
 
@@ -459,23 +455,23 @@ def test_contents_tell_what_is_compressed(write):
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "named"),
     [
-        ({"path": 3}, "path must be of kind str or PathLike, got int"),
-        ({"format": "csv"}, "format must be one of 'text', 'tsv', 'columns', 'conllu', 'mrg', got"),
-        ({"columns": ["word"]}, "columns is only for the formats 'tsv' and 'columns', got 'text'"),
-        ({"prepare": "bllip"}, "prepare is only for the format 'mrg', got 'text'"),
-        ({"format": "tsv", "columns": ["label"]}, "columns must have one named 'text'"),
-        ({"format": "tsv", "columns": ["text", "a"]}, "must be named text, label, logical_form or"),
-        ({"format": "columns"}, r"columns must have one named 'word', got \(\)"),
-        ({"format": "columns", "columns": "word"}, "columns must be a sequence of names"),
-        ({"format": "columns", "columns": ["word", ""]}, "columns must be a sequence of names"),
-        ({"format": "columns", "columns": ["word", "a", "a"]}, "must have different names"),
-        ({"format": "columns", "columns": ["_", "tag"]}, "must have one named 'word'"),
+        ({"path": 3}, "path"),
+        ({"format": "csv"}, "format"),
+        ({"columns": ["word"]}, "columns"),
+        ({"prepare": "bllip"}, "prepare"),
+        ({"format": "tsv", "columns": ["label"]}, "'text'"),
+        ({"format": "tsv", "columns": ["text", "a"]}, "'a'"),
+        ({"format": "columns"}, "'word'"),
+        ({"format": "columns", "columns": "word"}, "columns"),
+        ({"format": "columns", "columns": ["word", ""]}, "columns"),
+        ({"format": "columns", "columns": ["word", "a", "a"]}, "columns"),
+        ({"format": "columns", "columns": ["_", "tag"]}, "'word'"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
+def test_settings_that_make_no_sense_are_refused(settings, named):
+    with refused(named):
         SentenceFile(**{"path": "corpus", **settings})
 
 
@@ -493,7 +489,7 @@ def test_a_mistake_is_found_before_the_sentence_ends(write):
     """A file of the wrong format is one long sentence; it is not collected to be refused."""
     path = write(random_text(20_000), "corpus.gz")
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(InputError, match=":1: 1 tab-separated field"):
+    with refused(":1: "):
         next(iter(read_conllu(path)))
 
 

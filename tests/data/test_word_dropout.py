@@ -8,7 +8,7 @@ import pytest
 from helpers.runs import ready, settings
 from probformer.config import VocabularySettings
 from probformer.data.encoded import EncodedSplit
-from probformer.data.word_dropout import forget_words
+from probformer.data.word_dropout import drop_words
 
 RARE, FREQUENT = 4000, 4000
 UNKNOWN = 0
@@ -22,16 +22,16 @@ def split():
 
 
 @pytest.mark.parametrize("strength", [0.25, 1.0])
-def test_a_word_seen_f_times_is_forgotten_with_its_chance(split, strength):
-    forgotten = forget_words(split, UNKNOWN, strength, seed=3).fields["words"] == UNKNOWN
-    often, once = forgotten[::2].mean(), forgotten[1::2].mean()
+def test_a_word_that_occurs_f_times_is_dropped_with_its_probability(split, strength):
+    dropped = drop_words(split, UNKNOWN, strength, seed=3).fields["words"] == UNKNOWN
+    often, once = dropped[::2].mean(), dropped[1::2].mean()
     assert once == pytest.approx(strength / (strength + 1), abs=0.03)
     assert often == pytest.approx(strength / (strength + FREQUENT), abs=0.002)
 
 
-def test_only_words_change_and_only_for_those_who_ask(split):
+def test_only_words_change_and_only_in_the_result(split):
     before = split.fields["words"].copy()
-    first, again, other = (forget_words(split, UNKNOWN, 1.0, seed) for seed in (1, 1, 2))
+    first, again, other = (drop_words(split, UNKNOWN, 1.0, seed) for seed in (1, 1, 2))
     assert np.array_equal(first.fields["words"], again.fields["words"])
     assert not np.array_equal(first.fields["words"], other.fields["words"])
     assert np.array_equal(split.fields["words"], before)
@@ -41,8 +41,8 @@ def test_only_words_change_and_only_for_those_who_ask(split):
     assert first.gather([3, 5])["words"].tolist() == first.fields["words"][[6, 7, 10, 11]].tolist()
 
 
-def test_every_epoch_forgets_other_words(tmp_path):
-    given = replace(settings("tagging"), vocabulary=VocabularySettings(forget=2.0))
+def test_every_epoch_drops_other_words(tmp_path):
+    given = replace(settings("tagging"), vocabulary=VocabularySettings(word_dropout=2.0))
     training = ready(given, tmp_path)
     unknown, seen = training.run.vocabulary.unk, []
     update = training._update

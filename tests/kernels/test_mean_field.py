@@ -21,6 +21,7 @@ from helpers.runs import PT, settings
 from probformer import Evidence, Inference, mean_field
 from probformer.crf import fused, reference
 from probformer.crf.potentials import UV, as_potentials
+from probformer.packing import Packing
 from probformer.testing import reference_sentence
 from probformer.training.progress import Reporter
 from probformer.training.start import prepare
@@ -29,7 +30,7 @@ pytest.importorskip("triton", reason="needs Triton")
 from probformer.kernels.crf import short, tiled
 from probformer.kernels.crf.labels import updated_labels
 from probformer.kernels.crf.messages import kernels_for, word_messages
-from probformer.kernels.crf.problem import Contexts, Layout, Problem, Vectors
+from probformer.kernels.crf.problem import Contexts, Problem, Vectors
 
 pytestmark = pytest.mark.kernels
 
@@ -130,13 +131,13 @@ def test_second_derivatives_are_refused():
 
 def test_one_long_sentence_does_not_slow_down_the_others():
     starts, lengths = torch.tensor([[0, 70, 75], [70, 5, 64]], dtype=torch.int32)
-    layout = Layout.packed(starts, lengths, 128, torch.ones(139, dtype=torch.bool))
-    problem = replace(problem_with(torch.ones(1, 9, dtype=torch.bool), 3, 2, 0), layout=layout)
+    packing = Packing(starts, lengths, 128).covering(139)
+    problem = replace(problem_with(torch.ones(1, 9, dtype=torch.bool), 3, 2, 0), packing=packing)
     (first, given), (second, rest) = kernels_for(problem, torch.bfloat16)
     assert (first, second) == (short, tiled)
     assert given is problem
-    assert rest.layout.lengths[:3].tolist() == [70, 0, 0]
-    alike = replace(problem, layout=Layout.padded(torch.ones(2, 70, dtype=torch.bool)))
+    assert rest.packing.lengths[:3].tolist() == [70, 0, 0]
+    alike = replace(problem, packing=Packing.of_padded(torch.ones(2, 70, dtype=torch.bool)))
     assert [kernels for kernels, _ in kernels_for(alike, torch.bfloat16)] == [tiled]
 
 
@@ -208,7 +209,8 @@ RATE = 0.3
 
 def problem_with(mask, gamma, channels, seed=3, **given):
     return Problem(
-        layout=Layout.padded(mask.to(DEVICE)),
+        packing=Packing.of_padded(mask.to(DEVICE)),
+        mask=mask.to(DEVICE).flatten(),
         channels=channels,
         gamma=gamma,
         weight=0.5,

@@ -12,7 +12,8 @@ from probformer.crf.potentials.buckets import Buckets
 from probformer.kernels import launching
 from probformer.kernels.crf import messages, short, tiled
 from probformer.kernels.crf.messages import word_messages
-from probformer.kernels.crf.problem import Contexts, Gradients, Layout, Problem, Vectors
+from probformer.kernels.crf.problem import Contexts, Gradients, Problem, Vectors
+from probformer.packing import Packing
 
 pytestmark = pytest.mark.kernels
 
@@ -29,12 +30,12 @@ def _small_tiles(monkeypatch):
     monkeypatch.setattr(tiled, "EXACT", {"M": 16, "N": 16, "num_warps": 4, "num_stages": 1})
 
 
-def layout(sentences, mask=None):
-    """Sentences one behind the other."""
+def packing_of(sentences):
+    """Sentences end to end."""
     lengths = torch.tensor(sentences, dtype=torch.int32)
     starts = lengths.cumsum(0, dtype=torch.int32) - lengths
-    mask = torch.ones(sum(sentences), dtype=torch.bool) if mask is None else mask
-    return Layout.packed(starts.to(DEVICE), lengths.to(DEVICE), max(sentences), mask.to(DEVICE))
+    packing = Packing(starts.to(DEVICE), lengths.to(DEVICE), max(sentences))
+    return packing.covering(sum(sentences))
 
 
 def angles(n, r):
@@ -49,9 +50,10 @@ def build(words, sentences, *, gamma=2, rank=RANK, rest=False, rate=0.0, mask=No
     buckets = 1 if words in ("shared-uv", "rotary") else k
     shape = (buckets, 1 if words == "uvw" else h, r, LABELS)
     u, v = torch.randn(2, *shape, dtype=torch.float64)
-    where = layout(sentences, mask)
+    mask = torch.ones(sum(sentences), dtype=torch.bool) if mask is None else mask
     problem = Problem(
-        layout=where,
+        packing=packing_of(sentences),
+        mask=mask.to(DEVICE),
         channels=h,
         gamma=gamma,
         weight=0.4,
@@ -59,7 +61,7 @@ def build(words, sentences, *, gamma=2, rank=RANK, rest=False, rate=0.0, mask=No
         rate=rate,
         seed=torch.tensor([5], device=DEVICE),
     )
-    rows = len(where.mask)
+    rows = len(mask)
     return problem, [
         torch.randn(rows, LABELS, dtype=torch.float64).softmax(-1),
         u,
@@ -73,11 +75,11 @@ def dense(q, u, v, scale, rest, problem):
     """What `word_messages` gives first, sentence by sentence with all pairs in memory."""
     message, normaliser = torch.zeros_like(q), q.new_zeros(len(q), CHANNELS)
     of = Buckets(problem.gamma).of
-    k, mask = problem.buckets, problem.layout.mask.cpu()
+    k, mask = problem.buckets, problem.mask.cpu()
     u = u.expand(k, CHANNELS, -1, -1)
     v = (torch.eye(LABELS, dtype=q.dtype) if v is None else v).expand(k, CHANNELS, -1, -1)
     for start, n in zip(
-        problem.layout.starts.tolist(), problem.layout.lengths.tolist(), strict=True
+        problem.packing.starts.tolist(), problem.packing.lengths.tolist(), strict=True
     ):
         rows, word = slice(start, start + n), mask[start : start + n]
         bucket = torch.tensor([[of(i - j) for j in range(n)] for i in range(n)])
@@ -132,7 +134,7 @@ def assert_close(actual, expected, tolerance=1e-5):
 
 
 def assert_equals_dense(problem, arguments):
-    counts = problem.layout.mask.cpu()
+    counts = problem.mask.cpu()
     single = [None if x is None else x.float().to(DEVICE) for x in arguments]
     actual = results(by_kernels, problem, single, counts)
     assert_close(actual, results(dense, problem, arguments, counts))
@@ -177,11 +179,11 @@ def test_wide_vectors_come_in_several_tiles(words, monkeypatch):
 def test_sentences_beyond_what_kernels_can_count_are_refused():
     problem, arguments = build("uv", [3])
     longest = 2**31 // (problem.buckets * CHANNELS * RANK)
-    problem = replace(problem, layout=replace(problem.layout, longest=longest))
+    problem = replace(problem, packing=replace(problem.packing, longest=longest))
     with refused("words"):
         by_kernels(*arguments, problem)
     longest = round((2**31 / CHANNELS) ** 0.5)
-    problem = replace(problem, layout=replace(problem.layout, longest=longest), remembers=True)
+    problem = replace(problem, packing=replace(problem.packing, longest=longest), remembers=True)
     with refused("32,768 words"):
         by_kernels(*arguments, problem)
 
@@ -190,7 +192,7 @@ def pairs(problem):
     """(R, h, longest): which beliefs are about two words of a sentence."""
     there = problem.empty_beliefs().zero_().bool()
     for start, n in zip(
-        problem.layout.starts.tolist(), problem.layout.lengths.tolist(), strict=True
+        problem.packing.starts.tolist(), problem.packing.lengths.tolist(), strict=True
     ):
         there[start : start + n, :, :n] = ~torch.eye(n, dtype=torch.bool, device=DEVICE)[:, None]
     return there
@@ -236,7 +238,5 @@ def test_half_precision_draws_the_same_in_both_directions(words, by_length, rank
             matrix *= (RANK / rank) ** 0.25  # scores of the same size
     single = [None if x is None else x.float().to(DEVICE) for x in arguments]
     half = [None if x is None else x.bfloat16() for x in single[:3]] + single[3:]
-    actual, expected = (
-        results(by_kernels, problem, x, problem.layout.mask.cpu()) for x in (half, single)
-    )
+    actual, expected = (results(by_kernels, problem, x, problem.mask.cpu()) for x in (half, single))
     assert_close(actual, expected, tolerance=0.03)

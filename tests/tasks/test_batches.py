@@ -85,14 +85,14 @@ def test_layouts():
     assert row.shape == (1, 128)
     assert row[0, :21].tolist() == words.tolist()
     assert (row[0, 21:] == -1).all()
-    assert layout.spans is not None
-    assert layout.spans.longest == 32
-    assert layout.spans.lengths.tolist() == [3, 1, 17] + [0] * 13
-    assert layout.spans.starts.tolist() == [0, 3, 4] + [21] * 13
+    assert layout.packing is not None
+    assert layout.packing.longest == 32
+    assert layout.packing.lengths.tolist() == [3, 1, 17] + [0] * 13
+    assert layout.packing.starts.tolist() == [0, 3, 4] + [21] * 13
     for longest, bound in ((1, 16), (16, 16), (17, 32), (64, 64), (65, 128)):
-        spans = packed(np.array([longest])).spans
-        assert spans is not None
-        assert spans.longest == bound
+        packing = packed(np.array([longest])).packing
+        assert packing is not None
+        assert packing.longest == bound
 
 
 @pytest.mark.parametrize("task", TASKS)

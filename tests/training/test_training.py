@@ -112,7 +112,7 @@ def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, extra, tmp_path,
     """Stopped after each of several batches, in a new object each time, as a new process would."""
     often = {"epochs": 3, "checkpoint_minutes": 0.0, "average": extra}
     given = settings(task, {**PT, "dropout": 0.2}, **often)
-    given = replace(given, vocabulary=VocabularySettings(forget=extra))
+    given = replace(given, vocabulary=VocabularySettings(word_dropout=extra))
     train_one(given, tmp_path / "whole")
     stops = iter([1, 3, 2, 4, 1, 5])
     folder, resume = tmp_path / "stopped", False

@@ -17,7 +17,7 @@ from rich.table import Table
 from probformer.analysis.attachment import BASELINES, LENGTHS, Accuracy, group_of
 from probformer.analysis.parsing import ANY, AVERAGE, Parsing, Question, channel, parse_sentences
 from probformer.analysis.texts import check_source, count_unknown, read_text, size_text
-from probformer.data.conllu import as_conllu, with_heads
+from probformer.data.formats.conllu import as_conllu, with_heads
 from probformer.data.readers import lines_of
 from probformer.data.sentence import Sentence
 from probformer.errors import counted, require

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from probformer.config import FileData
-from probformer.data.corpus import FileSplit, load_split
-from probformer.data.readers import Format, SentenceFile
+from probformer.data.corpus import FileSplit, load_split, sentence_file
+from probformer.data.formats import formats_by_suffix
+from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import counted, require
 from probformer.runs.prediction import check_length
@@ -15,15 +16,13 @@ from probformer.runs.run_folder import Run
 from probformer.training.progress import LineReporter
 from probformer.training.start import skipped_lines
 
-_FORMATS: dict[str, Format] = {".conllu": "conllu", ".mrg": "mrg", ".txt": "text"}
-
 
 def check_source(file: Path | None, split: str | None) -> None:
     require(file is None or split is None, "give a file or --split, not both")
 
 
 def read_text(
-    run: Run, file: Path | None, data: Path, split: str, format: Format | None = None
+    run: Run, file: Path | None, data: Path, split: str, format: str | None = None
 ) -> list[Sentence]:
     """Of the file if there is one, by its name or in a format; otherwise of the split.
 
@@ -55,18 +54,17 @@ def size_text(sentences: int, words: int, unknown: int) -> str:
     return f"{counted(sentences, 'sentence')}, {counted(words, 'word')} ({unknown:,} unknown)"
 
 
-def _of_file(run: Run, file: Path, format: Format | None) -> FileSplit:
+def _of_file(run: Run, file: Path, format: str | None) -> FileSplit:
     """In the format of the run's own files if it is called like them, or in that of its name."""
-    own, kind = run.settings.data, _kind(file)
+    own, kind, formats = run.settings.data, _kind(file), formats_by_suffix()
     if format is not None:
         found = SentenceFile(file, format)
-    elif isinstance(own, FileData) and (kind == _kind(Path(own.train)) or kind not in _FORMATS):
-        columns = own.columns.split() if own.format in ("columns", "tsv") else ()
-        found = SentenceFile(file, own.format, columns, own.skip_bad_lines, own.prepare)
+    elif isinstance(own, FileData) and (kind == _kind(Path(own.train)) or kind not in formats):
+        found = sentence_file(own, file)
     else:
-        expected = f"expected one that ends in {', '.join(_FORMATS)}"
-        require(kind in _FORMATS, f"{file}: the name says nothing about the format, {expected}")
-        found = SentenceFile(file, _FORMATS[kind])
+        expected = f"expected one that ends in {', '.join(sorted(formats))}"
+        require(kind in formats, f"{file}: the name says nothing about the format, {expected}")
+        found = SentenceFile(file, formats[kind])
     return FileSplit((found,))
 
 

@@ -9,13 +9,13 @@ import typer
 
 from probformer.cli.arguments import Config, DataFolder, Set
 
-app = typer.Typer(help="Look at data, and bring known corpora here.", no_args_is_help=True)
-Corpora = Annotated[list[str] | None, typer.Argument(help="Names of corpora; all if none.")]
+app = typer.Typer(help="Describe data; list, fetch and check known corpora.", no_args_is_help=True)
+Corpora = Annotated[list[str] | None, typer.Argument(help="Names; by default all in the folder.")]
 
 
 @app.command("describe")
 def describe(config: Config, change: Set = [], data: DataFolder = Path(".")) -> None:  # noqa: B006
-    """Sizes, vocabulary and columns of the data that a config names."""
+    """Print the sizes, vocabulary and columns of the data of a config."""
     from probformer.training.commands import describe_data
 
     describe_data(config, change, data)
@@ -23,7 +23,7 @@ def describe(config: Config, change: Set = [], data: DataFolder = Path(".")) -> 
 
 @app.command("list")
 def list_data() -> None:
-    """The corpora that are known, their licences, and what can be fetched."""
+    """List the known corpora, their licences, and which can be downloaded."""
     from probformer.data.commands import print_corpora
 
     print_corpora()
@@ -34,10 +34,11 @@ def fetch_data(
     corpora: Annotated[list[str], typer.Argument(help="Names of corpora.")],
     data: DataFolder = Path("."),
     source: Annotated[
-        str | None, typer.Option("--from", help="A folder, an archive, or an archive's address.")
+        str | None,
+        typer.Option("--from", help="A folder, an archive, or an archive's address."),
     ] = None,
 ) -> None:
-    """Download corpora into folders of their own, or take them from a place of yours."""
+    """Download corpora, or copy them from a folder or an archive of yours."""
     from probformer.data.commands import fetch_corpora
 
     fetch_corpora(corpora, data, source)
@@ -45,7 +46,7 @@ def fetch_data(
 
 @app.command("check")
 def check_data(corpora: Corpora = None, data: DataFolder = Path(".")) -> None:
-    """Whether the files of corpora are those that are known, byte for byte."""
+    """Check the files of corpora against their known checksums."""
     from probformer.data.commands import check_corpora
 
     check_corpora(corpora or [], data)

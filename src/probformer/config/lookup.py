@@ -81,4 +81,5 @@ def put_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
         require(isinstance(values, dict), f"{where}: {table} is no table of settings")
     if name == "kind" and values.get("kind") != value:
         values.clear()  # the other settings belong to the kind that was there
-    values[name] = value
+    values.pop(name, None)
+    values[name] = value  # at the end, where it counts more than an old name of this setting

@@ -29,6 +29,11 @@ class Settings:
     def check(self) -> None:
         """What types cannot say: ranges, and settings that need each other."""
 
+    @classmethod
+    def current_name(cls, key: str) -> str:
+        """The name of a setting that had the name `key` in an earlier version, or has it now."""
+        return key
+
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
@@ -45,8 +50,12 @@ def from_toml(cls: type[AnySettings], path: str | Path) -> AnySettings:
 
 
 def from_dict(cls: type[AnySettings], values: Mapping[str, Any], where: str = "") -> AnySettings:
-    """Settings of class `cls` from nested dictionaries; `where` names them in messages."""
+    """Settings of class `cls` from nested dictionaries; `where` names them in messages.
+
+    Of a setting under its old and its new name, the last one counts.
+    """
     require_kind(where.removesuffix(".") or "values", values, Mapping)
+    values = {cls.current_name(key): value for key, value in values.items()}
     fields = {item.name: item for item in dataclasses.fields(typing.cast(Any, cls))}
     for key in values:
         if key not in fields:

@@ -89,10 +89,12 @@ class BuiltinData(Settings):
 
     kind: Literal["builtin"] = "builtin"
     corpus: Literal["sentences", "cogs"] = "sentences"
-    """With tags, heads, entities and labels; or with logical forms, and a split "gen"."""
+    """ "sentences" have tags, heads, entities and labels; "cogs" has logical forms and a split
+    "gen"."""
     size: int = 4000
-    """Sentences in the training split; dev and test have an eighth each."""
+    """Sentences in the training split; dev and test have an eighth of it each."""
     seed: int = 0
+    """The seed of the random grammar: another seed gives other sentences."""
 
     def check(self) -> None:
         require_whole("size", self.size)
@@ -102,33 +104,38 @@ class BuiltinData(Settings):
 class FileData(Settings):
     """Files of your own, or of a known corpus.
 
-    A split is a file, or several patterns of files with spaces in between: "0[0-9]/*.mrg 10/*.mrg".
+    A split is a file, or patterns of files separated by spaces: "0[0-9]/*.mrg 10/*.mrg".
     """
 
     train: str
+    """The files to learn from."""
     dev: str
+    """The files on which epochs are compared."""
     test: str
+    """The files of the final figures."""
     kind: Literal["files"] = "files"
     gen: str | None = None
-    """One more split to be judged on, of what training does not have."""
+    """A further test split, of generalisation to what training does not have."""
     vocabulary: str | None = None
-    """Where the vocabulary is counted, if not in the training split."""
+    """The files in which words are counted; the training split by default."""
     folder: str = "."
-    """Where the files are: seen from the folder given with --data."""
-    format: Literal["text", "conllu", "columns", "tsv", "mrg"] = "text"
+    """The folder of the files, relative to the folder given with --data."""
+    format: str = "text"
+    """A registered format: "text", "tsv", "columns", "conllu", "mrg", or your own. It is
+    checked when data is read: a trained model can be used where its format is not registered."""
     columns: str = "word tag"
-    """For "columns" and "tsv": the names of the fields, in order; "_" for one to ignore."""
-    prepare: Literal["bllip"] | None = None
-    """For "mrg": words only, in lower case, with N for digits."""
+    """For "columns" and "tsv": the names of the fields, in order; "_" for a field to ignore."""
+    prepare: str | None = None
+    """For "mrg": "bllip" keeps words only, in lower case, with N for digits."""
     first: int | None = None
-    """Only so many sentences of the training split."""
+    """The maximum number of sentences in the training split."""
     by_document: bool = False
-    """All splits are in one file, and of ten documents eight, one and one are theirs."""
+    """All splits are in one file: of every ten documents, the first eight are train, the ninth dev
+    and the tenth test."""
     skip_bad_lines: bool = False
     """Leave out sentences with bad lines, and count and name them, instead of stopping."""
 
     def check(self) -> None:
-        require(self.prepare is None or self.format == "mrg", "prepare is for the format 'mrg'")
         if self.first is not None:
             require_whole("first", self.first)
         same = self.train == self.dev == self.test
@@ -143,18 +150,27 @@ DataSettings = BuiltinData | FileData
 
 @dataclass(frozen=True)
 class VocabularySettings(Settings):
+    """The words, or pieces of words, that a model knows."""
+
     kind: Literal["words", "subwords"] = "words"
+    """One entry a word, or the pieces of a byte-level BPE."""
     min_frequency: int = 1
+    """Words that are rarer than this in the training split are unknown; for "words"."""
     size: int | None = None
-    """At most so many entries, <unk> and <mask> included; needed for subwords."""
+    """The maximum number of entries, <unk> and <mask> included; needed for "subwords"."""
     lower: bool = False
-    forget: float = 0.0
-    """α: whenever it comes in training, a word seen f times is taken for unknown with probability
-    α / (α + f). So a model learns what to make of unknown words."""
+    """Turn all words into lower case."""
+    word_dropout: float = 0.0
+    """α: each time a word with f occurrences comes up in training, it is replaced by <unk> with
+    probability α / (α + f), so that the model learns to handle unknown words."""
+
+    @classmethod
+    def current_name(cls, key: str) -> str:
+        return "word_dropout" if key == "forget" else key
 
     def check(self) -> None:
         require_whole("min_frequency", self.min_frequency)
-        require_between("forget", self.forget, 0)
+        require_between("word_dropout", self.word_dropout, 0)
         if self.size is not None:
             require_whole("size", self.size, low=3)
         if self.kind == "subwords":

@@ -108,8 +108,6 @@ class FusedIterations:
         rate: float,
         generator: torch.Generator | None,
     ) -> None:
-        from probformer.kernels.crf.problem import Layout  # Triton is not everywhere
-
         self.unary = unary
         self.potentials = potentials
         self.inference = inference
@@ -118,12 +116,12 @@ class FusedIterations:
         self.weight = inference.lambda_h_for(potentials.words.labels)
         self.rate = rate
         self.drop = dropout_at(rate, generator)
-        self.layout = Layout.padded(mask)
+        self.mask = mask.contiguous().flatten()
+        self.packing = Packing.of_padded(mask)
         if packing is not None:
-            places = packing.starts, packing.lengths, packing.longest
-            self.layout = Layout.packed(*places, mask.contiguous().flatten())
+            self.packing = packing.covering(len(self.mask))
         self.dtype = dtype_of_products(unary)
-        matrices = potentials.words.matrices(self.layout.longest)
+        matrices = potentials.words.matrices(self.packing.longest)
         self.scale, self.angles = matrices.scale, matrices.angles
         self.dependents, self.heads = matrices.dependents, matrices.heads
         # Rounded once for all iterations; each adds its gradient to that of what was rounded.
@@ -162,7 +160,7 @@ class FusedIterations:
     def _updated(self, message: Tensor, t: int) -> Tensor:
         from probformer.kernels.crf.labels import updated_labels
 
-        rows, weight = self.layout.mask, self.inference.lambda_z
+        rows, weight = self.mask, self.inference.lambda_z
         seed = None if self.seeds is None else self.seeds[t, 1]
         sent = updated_labels(
             self.unary.flatten(0, 1), message.flatten(0, 1), rows, weight, self.rate, seed
@@ -211,7 +209,8 @@ class FusedIterations:
         from probformer.kernels.crf.problem import Problem
 
         problem = Problem(
-            layout=self.layout,
+            packing=self.packing,
+            mask=self.mask,
             channels=self.potentials.words.channels,
             gamma=self.potentials.words.buckets.gamma,
             weight=self.weight,

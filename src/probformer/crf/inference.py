@@ -183,8 +183,8 @@ def _packed(posterior: Posterior, packing: Packing, places: int) -> Posterior:
     assert posterior.z_marginals is not None
     return replace(
         posterior,
-        z_scores=packing.row(posterior.z_scores, places),
-        z_marginals=packing.row(posterior.z_marginals, places),
+        z_scores=packing.pack(posterior.z_scores, places),
+        z_marginals=packing.pack(posterior.z_marginals, places),
     )
 
 

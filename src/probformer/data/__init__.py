@@ -1,1 +1,1 @@
-"""Sentences from files and from the built-in grammar, vocabularies, batches."""
+"""Sentences from files and from the built-in grammar; vocabularies; batches."""

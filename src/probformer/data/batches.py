@@ -1,4 +1,4 @@
-"""Which sentences go together: batches of a training epoch, and batches for evaluation."""
+"""Which sentences form a batch, in training and in evaluation."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ Indices = NDArray[np.int64]
 def training_batches(
     lengths: NDArray[np.int64], batch: int, epoch: int, seed: int, by_length: bool
 ) -> list[Indices]:
-    """The batches of an epoch. The first epoch (0) keeps the order of the corpus, as published.
+    """The batches of a training epoch. Epoch 0 keeps the order of the corpus, as published.
 
-    By length: sentences of similar length together, batches in random order.
+    Args:
+        lengths: (S,): the number of tokens of each sentence.
+        batch: The number of sentences in a batch; the last one may have fewer.
+        epoch: The number of the epoch, from 0.
+        seed: The seed of the run.
+        by_length: Whether batches have sentences of similar length; their order is random.
+
+    Returns:
+        The indices of the sentences of each batch.
     """
     count = len(lengths)
     random = np.random.default_rng(derive_seed(seed, Purpose.SHUFFLING, epoch))
@@ -29,7 +37,10 @@ def training_batches(
 
 
 def evaluation_batches(lengths: NDArray[np.int64], tokens: int) -> list[Indices]:
-    """All sentences, sorted by length, in batches of about so many tokens with their padding."""
+    """All sentences, sorted by length, in batches of at most `tokens` tokens, padding included.
+
+    A longer sentence is a batch of its own.
+    """
     order = np.argsort(lengths, kind="stable")
     batches, start = [], 0
     for end in range(1, len(order) + 1):

@@ -1,7 +1,7 @@
 """COGS: from a logical form to five tags a word, and back.
 
-A word fills one role at most, so a logical form is a tree over the words. A preposition (PREP)
-hangs from the noun that it modifies, and the noun of its phrase (PP_NOUN) from the preposition.
+A word fills one role at most, so a logical form is a tree over the words. A preposition (PREP) is a
+child of the noun that it modifies, and the noun of its phrase (PP_NOUN) a child of the preposition.
 One term is not in the tree: the agent of a verb under "xcomp", which is its governor's agent.
 """
 
@@ -33,7 +33,7 @@ _PRIMITIVES = {
 
 @dataclass(frozen=True)
 class WordTags:
-    """One value a word in each field; "" stands for none."""
+    """Five tags for each of n words; "" stands for none."""
 
     parent: tuple[int, ...]
     """The position of the word whose role this one fills, or `NO_PARENT`."""
@@ -48,9 +48,16 @@ class WordTags:
 
 
 def tags_from_form(words: Sequence[str], form: str) -> WordTags:
-    """The tags from which `form_from_tags` makes this form; an InputError where none do.
+    """The tags from which `form_from_tags` rebuilds a logical form.
 
-    A primitive, which is a word alone, only has a category, and a name where it is a verb.
+    A primitive, which is a single word, has a category only, and a verb name if it is a verb.
+
+    Args:
+        words: n words.
+        form: Their logical form, in the notation of COGS.
+
+    Raises:
+        InputError: The form is malformed, or no tags give it.
     """
     if len(words) == 1:
         return _primitive_tags(words[0], form)
@@ -64,10 +71,10 @@ def tags_from_form(words: Sequence[str], form: str) -> WordTags:
 
 
 def form_from_tags(words: Sequence[str], tags: WordTags) -> str:
-    """The logical form that the tags tell: definite nouns, then all other terms by position.
+    """The logical form of tags: definite nouns first, then all other terms by position.
 
-    Any tags will do: one that makes no sense beside the others adds no term. The form of a
-    primitive is not in its tags and comes out empty.
+    All tags are accepted: one that contradicts the others adds no term. The form of a primitive
+    cannot be rebuilt from its tags and is empty.
     """
     nouns = [f"{word.lower()} ( x _ {at} )" for at, word in enumerate(words)]
     definite = [f"* {nouns[at]}" for at, kind in enumerate(tags.noun_type) if kind == DEFINITE]
@@ -80,7 +87,7 @@ def form_from_tags(words: Sequence[str], tags: WordTags) -> str:
 
 
 def _relations(words: Sequence[str], tags: WordTags) -> Iterator[tuple[int, str, int]]:
-    """What stands before the bracket, and the two positions in it."""
+    """The terms of roles: a position, the text before the bracket, the argument's position."""
     parents = {at: parent for at, parent in enumerate(tags.parent) if 0 <= parent < len(words)}
     agents: dict[int, int] = {}
     for at, parent in parents.items():
@@ -92,7 +99,7 @@ def _relations(words: Sequence[str], tags: WordTags) -> Iterator[tuple[int, str,
             yield parent, f"{tags.verb_name[parent]} . {role}", at
             if role == "agent":
                 agents.setdefault(parent, at)
-    for at, parent in parents.items():  # left to right: a governor stands before what it governs
+    for at, parent in parents.items():  # left to right: a governor precedes what it governs
         governed = tags.role[at] == "xcomp" and tags.verb_name[at] != ""
         if governed and parent in agents and at not in agents:
             agents[at] = agents[parent]
@@ -103,13 +110,13 @@ def _primitive_tags(word: str, form: str) -> WordTags:
     shapes = {shape.replace("WORD", word.lower()): kind for shape, kind in _PRIMITIVES.items()}
     shapes[word] = NAME
     expected = f"expected {', '.join(map(repr, shapes))}"
-    require(form in shapes, f"the logical form of a word alone is {form!r}, {expected}")
+    require(form in shapes, f"the logical form of a single word is {form!r}, {expected}")
     verb_name = word.lower() if shapes[form] == VERB else ""
     return WordTags((NO_PARENT,), ("",), (shapes[form],), ("",), (verb_name,))
 
 
 class _Draft:
-    """The tags of each word as far as the terms so far give them."""
+    """The tags that the terms added so far determine."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
@@ -139,9 +146,12 @@ class _Draft:
     def _modify(self, noun: int, preposition: str, other: int) -> None:
         between = [at for at in range(noun + 1, other) if self.words[at] == preposition]
         where = f"between positions {noun} and {other}"
-        require(between != [], f"the logical form has {preposition!r} {where}, the words have not")
-        self._hang(between[-1], noun, PREPOSITION)
-        self._hang(other, between[-1], PREPOSITIONAL_NOUN)
+        require(
+            between != [],
+            f"the logical form has {preposition!r} {where}, expected it among the words there",
+        )
+        self._attach(between[-1], noun, PREPOSITION)
+        self._attach(other, between[-1], PREPOSITIONAL_NOUN)
 
     def _fill(self, verb: str, role: str, at: int, other: str | None, name: str) -> None:
         self.verb_name[at] = verb
@@ -149,9 +159,9 @@ class _Draft:
         if not governed:
             self._classify(at, VERB)
         if not (governed and role == "agent"):
-            self._hang(self._position(other) if other else self._next(name), at, role)
+            self._attach(self._position(other) if other else self._next(name), at, role)
 
-    def _hang(self, at: int, parent: int, role: str) -> None:
+    def _attach(self, at: int, parent: int, role: str) -> None:
         free = self.role[at] == ""
         require(free, f"the logical form has position {at} in two roles, expected one")
         self.parent[at], self.role[at] = parent, role

@@ -1,4 +1,4 @@
-"""What the command line does with known corpora."""
+"""The commands `probformer data list`, `fetch` and `check`."""
 
 from __future__ import annotations
 
@@ -44,19 +44,21 @@ def _progress(name: str, done: int, total: int) -> None:
 
 
 def check_corpora(names: list[str], folder: Path) -> None:
-    """All that are named, or all that are there; fails if a file is not the known one."""
+    """Check the named corpora, or all in the folder; an error if a file is missing or differs."""
     corpora = [find_corpus(name) for name in names] or [
         corpus for corpus in list_corpora() if (folder / corpus.name).is_dir()
     ]
     if not corpora:
-        raise InputError(f"{folder}: has no folder of a known corpus; see probformer data list")
+        raise InputError(
+            f"{folder}: has no folder of a known corpus; `probformer data list` names them"
+        )
     wrong = 0
     for corpus in corpora:
         states = check_corpus(corpus, folder)
         if not states:
-            print(f"nothing known about the files: {folder / corpus.name}")
+            print(f"no checksums are known: {folder / corpus.name}")
         for state in states:
             print(state)
         wrong += sum(state.state != "ok" for state in states)
     if wrong:
-        raise InputError(f"{folder}: {wrong} of the files are missing or not the known ones")
+        raise InputError(f"{folder}: {wrong} of the files are missing or not the expected ones")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from probformer.config import BuiltinData, DataSettings, FileData, VocabularySettings
 from probformer.data.builtin import builtin_cogs, builtin_corpus
+from probformer.data.formats import find_format
+from probformer.data.formats.format import settings_of
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
@@ -20,13 +22,13 @@ _OF_TEN_DOCUMENTS = {"train": range(8), "dev": range(8, 9), "test": range(9, 10)
 
 @dataclass(frozen=True)
 class FileSplit:
-    """The sentences of some files, read anew in each loop over them."""
+    """The sentences of several files, one file after the other; each loop reads them again."""
 
     files: tuple[SentenceFile, ...]
     first: int | None = None
-    """Only so many of them."""
+    """The maximum number of sentences."""
     of_ten_documents: Sequence[int] = ()
-    """Only those of so many documents in ten."""
+    """Which documents of every ten, from 0 to 9; all if empty."""
 
     def __iter__(self) -> Iterator[Sentence]:
         sentences: Iterable[Sentence] = chain.from_iterable(self.files)
@@ -37,15 +39,17 @@ class FileSplit:
 
 @dataclass(frozen=True)
 class Corpus:
+    """The splits of a corpus, and the sentences whose words make the vocabulary."""
+
     splits: dict[str, Iterable[Sentence]]
-    """ "train", "dev", "test", and perhaps "gen"; each can be read many times."""
+    """ "train", "dev", "test", and "gen" where there is one; each can be read several times."""
     counted: Iterable[Sentence]
-    """Where the vocabulary is counted."""
+    """The sentences in which words are counted for the vocabulary."""
 
     def digests(self) -> dict[str, str]:
-        """By name, of all sentences, wherever they lie: others have other ones.
+        """A SHA-256 for each split, of its sentences without their paths and lines.
 
-        Of texts, where an `EncodedSplit` has one of numbers, which change with the vocabulary.
+        It does not depend on the vocabulary, as the digest of an `EncodedSplit` does.
         """
         counted = {} if self.counted is self.splits["train"] else {"vocabulary": self.counted}
         return {name: _digest(found) for name, found in (self.splits | counted).items()}
@@ -59,7 +63,18 @@ def _digest(sentences: Iterable[Sentence]) -> str:
 
 
 def load_corpus(settings: DataSettings, folder: Path) -> Corpus:
-    """The corpus that settings describe; files are looked for below `folder`."""
+    """The corpus that settings describe.
+
+    Args:
+        settings: `BuiltinData` or `FileData`, as in `RunSettings.data`.
+        folder: The folder that `FileData.folder` is relative to, as given with --data.
+
+    Returns:
+        Its splits. Files are opened only when a split is iterated.
+
+    Raises:
+        InputError: A file is missing, or the format is not registered.
+    """
     match settings:
         case BuiltinData(size=size, seed=seed):
             build = builtin_cogs if settings.corpus == "cogs" else builtin_corpus
@@ -70,12 +85,32 @@ def load_corpus(settings: DataSettings, folder: Path) -> Corpus:
 
 
 def load_split(settings: DataSettings, folder: Path, name: str) -> Iterable[Sentence]:
-    """One split of the corpus, whether or not the files of the others are there."""
+    """One split of a corpus; the files of the other splits may be missing.
+
+    Args:
+        settings: As for `load_corpus`.
+        folder: As for `load_corpus`.
+        name: "train", "dev", "test" or "gen".
+
+    Returns:
+        The sentences of the split, which can be iterated several times.
+
+    Raises:
+        InputError: There is no such split, a file of it is missing, or the format is not
+            registered.
+    """
     files = isinstance(settings, FileData)
     splits = {} if files else load_corpus(settings, folder).splits
     names = _names(settings) if files else [*splits]
     require(name in names, f"split must be one of {', '.join(names)}, got {name!r}")
     return _of_files(settings, folder / settings.folder, name) if files else splits[name]
+
+
+def sentence_file(settings: FileData, path: Path) -> SentenceFile:
+    """One file, in the format of the settings; `columns` counts if the format has columns."""
+    takes_columns = "columns" in settings_of(find_format(settings.format, "data.format"))
+    columns = settings.columns.split() if takes_columns else ()
+    return SentenceFile(path, settings.format, columns, settings.skip_bad_lines, settings.prepare)
 
 
 def _names(settings: FileData) -> list[str]:
@@ -101,35 +136,24 @@ def _from_files(settings: FileData, root: Path) -> Corpus:
 
 
 def _files(settings: FileData, root: Path, given: str) -> tuple[SentenceFile, ...]:
-    """A file of that name, or all that match the patterns in it, in the order of their names."""
+    """The file of that name, or all that match the patterns in it, sorted by name."""
     paths = [root / given]
     if not paths[0].exists() and paths[0].with_name(paths[0].name + ".gz").is_file():
         paths = [paths[0].with_name(paths[0].name + ".gz")]
     if not paths[0].exists() and any(sign in given for sign in "*?[ "):
         paths = [path for pattern in given.split() for path in _matches(root, pattern)]
     for path in paths or [root / given]:
-        require(path.exists(), f"{path}: there is no such file; --data says where the data is")
-        message = "is no file that can be read several times"
-        require(path.is_file(), f"{path}: {message}")
-    named = settings.format in ("columns", "tsv")
-    return tuple(
-        SentenceFile(
-            path,
-            settings.format,
-            settings.columns.split() if named else (),
-            settings.skip_bad_lines,
-            settings.prepare,
-        )
-        for path in paths
-    )
+        require(path.exists(), f"{path}: there is no such file; --data names the data folder")
+        require(path.is_file(), f"{path}: expected a regular file, which can be read several times")
+    return tuple(sentence_file(settings, path) for path in paths)
 
 
 def _matches(root: Path, pattern: str) -> list[Path]:
     try:
         found = sorted(root.glob(pattern))
     except (NotImplementedError, ValueError) as error:
-        raise InputError(f"{pattern}: is no pattern of files: {error}") from None
-    return found or [root / pattern]  # which is then said not to be there
+        raise InputError(f"{pattern}: not a valid pattern of file names: {error}") from None
+    return found or [root / pattern]  # the caller reports that it does not exist
 
 
 def _of_documents(sentences: Iterable[Sentence], chosen: Sequence[int]) -> Iterator[Sentence]:
@@ -142,6 +166,7 @@ def _of_documents(sentences: Iterable[Sentence], chosen: Sequence[int]) -> Itera
 
 
 def build_vocabulary(settings: VocabularySettings, sentences: Iterable[Sentence]) -> Vocabulary:
+    """The vocabulary of the words in `sentences`, as the settings describe it."""
     words = (sentence.words for sentence in sentences)
     if settings.kind == "subwords":
         assert settings.size is not None

@@ -1,6 +1,6 @@
-"""Sentences as numbers, laid end to end in a file, and some of them at a time.
+"""Sentences as numbers, end to end in temporary files.
 
-Rows are written as they come and read through a memory map, so a split may be larger than memory.
+Sentences are written one by one and read through a memory map: a split may be larger than memory.
 """
 
 from __future__ import annotations
@@ -19,38 +19,47 @@ from numpy.typing import NDArray
 from probformer.data.layout import first_words
 from probformer.errors import InputError
 
-Row = Mapping[str, Sequence[int]]
-"""A sentence: fields of equal length, among them "words"."""
+EncodedSentence = Mapping[str, Sequence[int]]
+"""A sentence as numbers: fields of equal length by name, one of them "words"."""
 _FLUSH_AT = 1_000_000
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of some sentences, one after the other."""
+    """The tokens of a batch of sentences, end to end."""
 
     split: EncodedSplit
     lengths: NDArray[np.int64]
-    """Of the sentences."""
+    """(S,): the number of tokens of each sentence."""
     sentences: NDArray[np.int64]
-    """Which of the sentences each token belongs to."""
+    """(tokens,): the index in the batch of each token's sentence."""
     positions: NDArray[np.int64]
-    """Where each token stands in the whole split."""
+    """(tokens,): the position of each token in the whole split."""
 
     def __getitem__(self, name: str) -> NDArray[np.int64]:
-        """A field: one number a token."""
+        """(tokens,): the values of a field."""
         return self.split.fields[name][self.positions].astype(np.int64)
 
 
 class EncodedSplit:
-    """Rows of integers with random access."""
+    """The sentences of a split as integers, with random access.
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    Args:
+        sentences: Encoded sentences, all with the same fields; each is taken once, in order.
+
+    Attributes:
+        fields: By name, (tokens,) int32: the values of all sentences end to end.
+        offsets: (S + 1,): where each sentence starts, and where the last one ends.
+        lengths: (S,): the number of tokens of each sentence.
+    """
+
+    def __init__(self, sentences: Iterable[EncodedSentence]) -> None:
         writers: defaultdict[str, _Column] = defaultdict(_Column)
         offsets = array("q", [0])
         try:
-            for row in rows:
-                length = len(row["words"])
-                for name, values in row.items():
+            for sentence in sentences:
+                length = len(sentence["words"])
+                for name, values in sentence.items():
                     found = f"{name} has {len(values)} values for {length} tokens"
                     assert len(values) == length, found
                     writers[name].extend(values)
@@ -58,7 +67,7 @@ class EncodedSplit:
             self.fields = {name: writer.finish() for name, writer in writers.items()}
         finally:
             for writer in writers.values():
-                writer.file.close()  # a memory map keeps it, as long as somebody reads
+                writer.file.close()  # a memory map keeps the data until it is deleted
         self.offsets = np.frombuffer(offsets, dtype=np.int64)
         self.lengths = np.diff(self.offsets)
 
@@ -70,7 +79,7 @@ class EncodedSplit:
         return int(self.offsets[-1])
 
     def digest(self) -> str:
-        """Of all its sentences: others have another one."""
+        """A SHA-256 of all fields of all sentences, which changes with the vocabulary too."""
         found = hashlib.sha256(self.offsets.data)
         for name in sorted(self.fields):
             found.update(name.encode())
@@ -78,13 +87,13 @@ class EncodedSplit:
         return found.hexdigest()
 
     def with_words(self, words: NDArray[np.int32]) -> EncodedSplit:
-        """The same sentences with other words."""
+        """The same split with other values of the field "words", (tokens,)."""
         other = copy(self)
         other.fields = {**self.fields, "words": words}
         return other
 
     def gather(self, indices: Sequence[int] | NDArray[np.int64]) -> Tokens:
-        """The sentences at `indices`."""
+        """The tokens of the sentences at `indices`, in this order."""
         index = np.asarray(indices, dtype=np.int64)
         lengths = self.lengths[index]
         shift = self.offsets[index] - first_words(lengths)
@@ -95,7 +104,7 @@ class EncodedSplit:
 class _Column:
     def __init__(self) -> None:
         self.buffer = array("i")
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115  its owner closes it
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115  EncodedSplit closes it
 
     def extend(self, values: Sequence[int]) -> None:
         self.buffer.extend(values)

@@ -1,7 +1,7 @@
-"""Corpora brought to their folders and checked there, byte for byte.
+"""Downloading corpora into their folders and checking their files, byte for byte.
 
-A corpus comes from the addresses in the registry, or from a folder or an archive that the user
-names, which is how a licensed corpus is brought in. Nothing here runs unless it is called.
+A corpus is taken from the addresses in the registry, or from a folder or an archive that the user
+names, as for licensed corpora. Nothing is downloaded unless the user calls for it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from probformer.data.registry import Corpus, CorpusFile
+from probformer.data.registry import CorpusEntry, CorpusFile
 from probformer.data.sources import (
     DAMAGED,
     Offer,
-    Progress,
+    ProgressCallback,
     blocks,
     find_offers,
     local_file,
@@ -31,13 +31,14 @@ from probformer.errors import InputError, require
 
 @dataclass(frozen=True)
 class FileState:
-    """A file of a corpus as it was found; size and sha256 are of the text, as in the registry."""
+    """Whether a file of a corpus is there and correct."""
 
     file: CorpusFile
     path: Path
     state: Literal["ok", "missing", "differs"]
     size: int | None = None
     sha256: str | None = None
+    """Of the file that was found, uncompressed."""
 
     def __str__(self) -> str:
         if self.size is None or self.sha256 is None or self.state == "ok":
@@ -45,28 +46,47 @@ class FileState:
         return f"{self.state}: {self.path}: {_difference(self.file, self.size, self.sha256)}"
 
 
-def check_corpus(corpus: Corpus, folder: Path) -> list[FileState]:
-    """What the files of the corpus are like in its folder below `folder`."""
+def check_corpus(corpus: CorpusEntry, folder: Path) -> list[FileState]:
+    """The state of each file of a corpus.
+
+    Args:
+        corpus: The corpus, with the expected size and checksum of each file.
+        folder: The data folder; files are in its subfolder with the corpus's name.
+    """
     return [_state_of(file, folder / corpus.name / file.name) for file in corpus.files]
 
 
 def fetch_corpus(
-    corpus: Corpus, folder: Path, source: str | None = None, progress: Progress | None = None
+    corpus: CorpusEntry,
+    folder: Path,
+    source: str | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Path]:
-    """Bring the corpus to its folder below `folder`; the result is what was not there before.
+    """Put the files of a corpus into its folder; those that are there and correct are kept.
 
-    `source` is a folder, an archive (zip or tar, also in gzip), or the address of an archive. Its
-    files are found by their names, wherever in it they lie. A failure changes nothing.
+    Args:
+        corpus: The corpus to fetch.
+        folder: The data folder; files go to its subfolder with the corpus's name.
+        source: A folder, an archive (zip or tar, gzipped or not) or the address of an archive, in
+            which files are found by name in any subfolder; None for the addresses in the registry.
+        progress: Called with the name of a file, its bytes so far and all its bytes.
+
+    Returns:
+        The paths of the files that were written.
+
+    Raises:
+        InputError: A file is missing, differs from the registry or cannot be written. Nothing has
+            been changed then.
     """
     place = folder / corpus.name
-    where = f"{corpus.name} cannot be downloaded; where to get it: {corpus.home}; then"
+    where = f"{corpus.name} cannot be downloaded; it is available from {corpus.home}; then"
     require(bool(corpus.files), f"{where} put its files into {place}")
     wanted = [state.file for state in check_corpus(corpus, folder) if state.state != "ok"]
     if not wanted:
         return []
     if source is None:
         known = all(file.address for file in wanted)
-        how = "name its folder or archive as the source, or put its files into"
+        how = "give its folder or archive with --from, or put its files into"
         require(known, f"{where} {how} {place}")
     paths = [place / file.name for file in wanted]
     tell = progress or (lambda name, done, total: None)
@@ -78,7 +98,7 @@ def fetch_corpus(
 
 def _difference(file: CorpusFile, size: int, digest: str) -> str:
     found = f"{size} bytes with sha256 {digest}"
-    return f"not the known file: {found}, expected {file.size} bytes with {file.sha256}"
+    return f"not the expected file: {found}, expected {file.size} bytes with {file.sha256}"
 
 
 def _state_of(file: CorpusFile, path: Path) -> FileState:
@@ -90,15 +110,15 @@ def _state_of(file: CorpusFile, path: Path) -> FileState:
     except FileNotFoundError:
         return FileState(file, path, "missing")
     except DAMAGED:
-        damaged = True  # perhaps behind the last byte of the text
+        damaged = True  # possibly after the last byte of the text
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {reason(error)}") from None
     same = not damaged and (size, digest.hexdigest()) == (file.size, file.sha256)
     return FileState(file, path, "ok" if same else "differs", size, digest.hexdigest())
 
 
-def _take(file: CorpusFile, offers: Sequence[Offer], part: Path, tell: Progress) -> None:
-    """Write the first offer that is the file; others may have the same name."""
+def _take(file: CorpusFile, offers: Sequence[Offer], part: Path, tell: ProgressCallback) -> None:
+    """Write the first offer with the right checksum; others may have the same name."""
     problems = []
     for offer in offers:
         problem = _copy(file, offer, part, tell)
@@ -108,8 +128,8 @@ def _take(file: CorpusFile, offers: Sequence[Offer], part: Path, tell: Progress)
     raise InputError(problems[0])
 
 
-def _copy(file: CorpusFile, offer: Offer, part: Path, tell: Progress) -> str | None:
-    """Write the bytes on offer; the result says why they are not the file, if they are not."""
+def _copy(file: CorpusFile, offer: Offer, part: Path, tell: ProgressCallback) -> str | None:
+    """Write the bytes on offer; the result is None, or why they are not the expected file."""
     digest, size = sha256(), 0
     try:
         with closing(blocks(offer)) as found, ExitStack() as opened:
@@ -119,7 +139,7 @@ def _copy(file: CorpusFile, offer: Offer, part: Path, tell: Progress) -> str | N
             for block in found:
                 size += len(block)
                 if size > file.size:
-                    return f"not the known file: more than {file.size} bytes"
+                    return f"not the expected file: more than {file.size} bytes"
                 digest.update(block)
                 out.write(block)
                 tell(file.name, size, file.size)
@@ -131,7 +151,7 @@ def _copy(file: CorpusFile, offer: Offer, part: Path, tell: Progress) -> str | N
 
 @contextmanager
 def _all_or_nothing(paths: Sequence[Path]) -> Iterator[list[Path]]:
-    """Temporary files beside the paths, moved there at the end; a failure leaves no trace."""
+    """Temporary files beside the paths, renamed at the end; after an error, nothing is left."""
     place = paths[0].parent
     parts = [path.with_name(f"{path.name}.{os.getpid()}.part") for path in paths]
     new_folders = [path for path in (place, *place.parents) if not os.path.exists(path)]

@@ -1,7 +1,6 @@
-"""Random numbers that are a function of what they are for, not of what was drawn before.
+"""Random numbers that depend on seed, purpose and position, not on what was drawn before.
 
-A run that is resumed in the middle, or split over processes, so draws the same numbers as one that
-was not.
+So a run that is resumed, or split over processes, draws the same numbers as one that is not.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Purpose(IntEnum):
-    """What random numbers are for; the numbers of one purpose tell nothing of another's."""
+    """What random numbers are for; different purposes have independent numbers."""
 
     INITIALISATION = 0
     SHUFFLING = 1
     MASKING = 2
     DROPOUT = 3
     SEARCH = 4
-    FORGETTING = 5
+    WORD_DROPOUT = 5
 
 
 @lru_cache(maxsize=64)
 def derive_seed(seed: int, purpose: Purpose, *place: int) -> int:
-    """A seed for a purpose at a place in training, from the run's seed."""
+    """A seed from that of the run, for a purpose at a place in training, such as an epoch."""
     return int(
         np.random.SeedSequence([seed, purpose, *place]).generate_state(1, np.uint64)[0]
         >> np.uint64(1)
@@ -36,7 +35,7 @@ def derive_seed(seed: int, purpose: Purpose, *place: int) -> int:
 
 
 def uniform(seed: int, positions: NDArray[np.int64]) -> NDArray[np.float64]:
-    """One number in [0, 1) a position: the finaliser of splitmix64."""
+    """One number in [0, 1) for each position: the finaliser of splitmix64."""
     with np.errstate(over="ignore"):
         x = np.uint64(seed) + (positions.astype(np.uint64) + np.uint64(1)) * _GOLDEN
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

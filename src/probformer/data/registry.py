@@ -1,6 +1,6 @@
-"""What is known of each corpus: its licence, where to get it, and how to tell its files apart.
+"""Known corpora: their licences, where to get them, and the checksums of their files.
 
-The facts are in `registry.toml`; nothing is downloaded here, see `probformer.data.fetch`.
+The entries are in `registry.toml`; `probformer.data.fetch` downloads them.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ class CorpusFile:
     size: int
     sha256: str
     address: str | None = None
-    """Where it may be downloaded, compressed or not, whatever its name says."""
+    """Where it can be downloaded, compressed or not, whether or not its name ends in ".gz"."""
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """A corpus, kept in a folder of its name."""
+class CorpusEntry:
+    """A corpus in the registry; its files are in a folder with its name."""
 
     name: str
     title: str
     licence: str
     home: str
-    """Its home page or, where it cannot be downloaded, where to get it."""
+    """Its home page or, if it cannot be downloaded, where to get it."""
     files: tuple[CorpusFile, ...] = ()
-    """None where nothing but the place to get them is known."""
+    """Empty if the registry has no checksums."""
 
 
-def list_corpora() -> list[Corpus]:
-    """All that the registry knows."""
+def list_corpora() -> list[CorpusEntry]:
+    """All corpora in the registry."""
     return list(_registry().values())
 
 
-def find_corpus(name: str) -> Corpus:
-    """The corpus of that name; a wrong name is answered with those that come close."""
+def find_corpus(name: str) -> CorpusEntry:
+    """The corpus of that name; the error for an unknown name lists similar names."""
     known = _registry()
     if name in known:
         return known[name]
@@ -53,13 +53,13 @@ def find_corpus(name: str) -> Corpus:
 
 
 @cache
-def _registry() -> dict[str, Corpus]:
+def _registry() -> dict[str, CorpusEntry]:
     text = resources.files("probformer.data").joinpath("registry.toml").read_text("utf-8")
     return {name: _corpus(name, **facts) for name, facts in tomllib.loads(text).items()}
 
 
 def _corpus(
     name: str, title: str, licence: str, home: str, files: dict[str, dict] | None = None
-) -> Corpus:
+) -> CorpusEntry:
     found = tuple(CorpusFile(file, **facts) for file, facts in (files or {}).items())
-    return Corpus(name, title, licence, home, found)
+    return CorpusEntry(name, title, licence, home, found)

@@ -1,6 +1,6 @@
-"""Where the files of a corpus may be taken from: addresses, a folder, an archive.
+"""Where the files of a corpus come from: addresses, a folder, an archive.
 
-Whatever goes wrong is an `InputError` of one sentence that names the place.
+Every failure is an `InputError` that names the address or the path.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ import probformer
 from probformer.data.registry import CorpusFile
 from probformer.errors import InputError, require
 
-Progress = Callable[[str, int, int], None]
-"""Told the name of a file, its bytes so far, and all its bytes, 0 where that is not known."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with the name of a file, its bytes so far, and all its bytes, 0 if unknown."""
 
 DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError, zipfile.BadZipFile)
-"""What is raised on the way through a damaged file."""
+"""The errors that reading a damaged file raises."""
 
 _SCHEMES = ("http", "https", "file")
 _TIMEOUT = 30.0  # seconds without an answer
 _BLOCK = 2**16
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_ZIP_RIDDLES = 0x61  # the flags of encryption and of patches
+_ZIP_UNSUPPORTED = 0x61  # the flags of encryption and of patches
 
 
 class _Stream(Protocol):
@@ -45,12 +45,12 @@ class _Stream(Protocol):
 
 @dataclass(frozen=True)
 class Offer:
-    """Bytes that may be a file that is looked for."""
+    """Bytes from somewhere that may be a wanted file."""
 
     where: str
-    """For messages."""
+    """What messages call it."""
     name: str
-    """Where it ends in ".gz", the bytes are compressed."""
+    """If it ends in ".gz", the bytes are compressed."""
     open: Callable[[], AbstractContextManager[Any]]
 
 
@@ -59,12 +59,12 @@ def local_file(path: Path) -> Offer:
 
 
 def raw_blocks(offer: Offer) -> Generator[bytes, None, None]:
-    """The bytes on offer, decompressed; errors are as they come."""
+    """The bytes on offer, decompressed; errors are those of the libraries."""
     with offer.open() as raw:
         stream: _Stream = gzip.GzipFile(fileobj=raw) if offer.name.endswith(".gz") else raw
         while block := stream.read(_BLOCK):
             yield block
-        left = getattr(raw, "length", None)  # so http.client counts what is still to come
+        left = getattr(raw, "length", None)  # http.client counts the bytes that are still missing
         require(not left, f"{offer.where}: the connection was cut {left} bytes before the end")
 
 
@@ -79,11 +79,11 @@ def blocks(offer: Offer) -> Generator[bytes, None, None]:
 
 
 def reason(error: BaseException | str) -> str:
-    """What went wrong, in words that end a sentence."""
+    """What went wrong, to end a sentence."""
     if isinstance(error, HTTPError):
         error.close()
         if 300 <= error.code < 400:
-            return f"a redirect ({error.code}) in circles, to nowhere or to another scheme"
+            return f"a redirect ({error.code}) in a circle, without a target or to another scheme"
         return f"the server answers {error.code} {error.reason}"
     if isinstance(error, URLError):
         return reason(error.reason)
@@ -96,12 +96,12 @@ def reason(error: BaseException | str) -> str:
 
 @contextmanager
 def find_offers(
-    wanted: Sequence[CorpusFile], source: str | None, tell: Progress
+    wanted: Sequence[CorpusFile], source: str | None, tell: ProgressCallback
 ) -> Iterator[list[list[Offer]]]:
-    """For each file that is wanted what it may be, at least one offer.
+    """For each wanted file, one or more offers.
 
-    They come from the files' own addresses, or else from `source`: a folder, an archive, or the
-    address of an archive, whose files are found by their names wherever in it they lie.
+    They come from the files' own addresses, or from `source`: a folder, an archive, or the address
+    of an archive, in which files are found by name in any subfolder.
     """
     if source is None:
         yield [[_at_address(file.address, file.address)] for file in wanted if file.address]
@@ -111,7 +111,7 @@ def find_offers(
         for file in wanted:
             name = file.name.removesuffix(".gz")
             found.append([offer for offer in offers if offer.name.removesuffix(".gz") == name])
-            require(bool(found[-1]), f"{source}: no file in it is named {file.name}")
+            require(bool(found[-1]), f"{source}: has no file named {file.name}")
         yield found
 
 
@@ -136,7 +136,7 @@ def _at_address(address: str, name: str) -> Offer:
 
 
 @contextmanager
-def _everything_in(source: str, tell: Progress) -> Iterator[list[Offer]]:
+def _everything_in(source: str, tell: ProgressCallback) -> Iterator[list[Offer]]:
     if os.path.isdir(source):
         paths = sorted(path for path in Path(source).rglob("*") if path.is_file())
         yield [local_file(path) for path in paths]
@@ -158,7 +158,7 @@ def _everything_in(source: str, tell: Progress) -> Iterator[list[Offer]]:
 
 
 def _members(file: IO[bytes], source: str, opened: ExitStack) -> list[Offer]:
-    """The files in an archive, of which every member must be harmless."""
+    """The files in an archive; an unsafe member, such as a link, refuses the whole archive."""
     try:
         offers = _tar_members(file, source, opened)
         return _zip_members(file, source, opened) if offers is None else offers
@@ -169,7 +169,7 @@ def _members(file: IO[bytes], source: str, opened: ExitStack) -> list[Offer]:
 
 
 def _tar_members(file: IO[bytes], source: str, opened: ExitStack) -> list[Offer] | None:
-    """None where it is no tar archive."""
+    """None if it is not a tar archive."""
     tar = None
     for mode in ("r:", "r:gz"):
         file.seek(0)
@@ -198,7 +198,7 @@ def _zip_members(file: IO[bytes], source: str, opened: ExitStack) -> list[Offer]
 
     def offer(member: zipfile.ZipInfo) -> Offer:
         def opened_member() -> AbstractContextManager[Any]:
-            known = not member.flag_bits & _ZIP_RIDDLES and member.compress_type in _ZIP_METHODS
+            known = not member.flag_bits & _ZIP_UNSUPPORTED and member.compress_type in _ZIP_METHODS
             expected = "expected one that is stored or deflated, without a password"
             require(known, f"{source}: {member.filename} cannot be unpacked, {expected}")
             return archive.open(member)
@@ -210,7 +210,7 @@ def _zip_members(file: IO[bytes], source: str, opened: ExitStack) -> list[Offer]
 
 
 def _check_member(source: str, name: str, plain: bool) -> None:
-    path = PureWindowsPath(name)  # it knows both separators, and drives
+    path = PureWindowsPath(name)  # handles both separators, and drives
     safe = plain and not path.anchor and ".." not in path.parts
     expected = "expected files and folders inside it, no links, no devices"
     require(safe, f"{source}: the archive is not safe because of {name!r}, {expected}")

@@ -1,13 +1,13 @@
-"""Entities, as tags and as spans.
+"""Entities as tags and as spans.
 
 A tag is "O" outside of entities, and otherwise a prefix, a hyphen and the entity's type, as in
 "B-PER". Three schemes give the prefixes to the words of an entity:
 
 - IOB1: all "I", but "B" for the first word right after an entity of the same type;
 - IOB2: "B" for the first word, "I" for the others;
-- BIOES: "B" for the first word, "E" for the last, "I" between them, "S" for an only word.
+- BIOES: "B" for the first word, "E" for the last, "I" between them, "S" for a single word.
 
-So the tags of a sentence with an entity are right in one scheme at most.
+So the tags of a sentence with an entity are correct in one scheme at most.
 """
 
 from __future__ import annotations
@@ -40,18 +40,26 @@ class _Evidence(NamedTuple):
 
 
 class SchemeReader:
-    """From IOB1, IOB2 or BIOES tags, found out from the data, to BIOES.
+    """Converts IOB1, IOB2 or BIOES tags to BIOES; which scheme it is, the data shows.
 
-    One reader reads one corpus, all files of it: it remembers the scheme that the first entity
-    shows, and where, and refuses another one later. Only a "B" for "I" passes in IOB1, since some
-    copies of CoNLL-2003 have it, and an entity starts there either way.
+    One reader is used for all files of a corpus: it remembers the scheme of the first entity, and
+    where that was, and refuses another scheme later. Only a "B" for an "I" is accepted in IOB1:
+    some copies of CoNLL-2003 have it, and an entity starts there either way.
     """
 
     def __init__(self) -> None:
         self._known: _Evidence | None = None
 
     def to_bioes(self, tags: Sequence[str], place: Callable[[int], str]) -> tuple[str, ...]:
-        """The tags of a sentence in BIOES; `place` tells the file and line of a word."""
+        """The tags of a sentence in BIOES.
+
+        Args:
+            tags: n tags in the scheme of the corpus.
+            place: The file and line of the word at a position, for messages.
+
+        Raises:
+            InputError: A tag is malformed, or of another scheme than those before.
+        """
         for at, tag in enumerate(tags):
             if not _TAG.fullmatch(tag):
                 raise InputError(f"{place(at)}: the tag is {tag!r}, {_EXPECTED}")
@@ -76,22 +84,22 @@ class SchemeReader:
 
 
 def spans_by_conlleval(tags: Sequence[str]) -> set[Span]:
-    """The entities of BIOES tags as the CoNLL script `conlleval` reads them, ill-formed or not."""
+    """The entities in BIOES tags, also ill-formed ones, as the script `conlleval` finds them."""
     return set(_tolerant_spans(tags))
 
 
 def spans_strict(tags: Sequence[str]) -> set[Span]:
-    """The well-formed entities of BIOES tags; those of other shapes are none."""
+    """The entities in BIOES tags; ill-formed ones do not count."""
     return {
         span for span in _tolerant_spans(tags) if _bioes(span) == list(tags[span.start : span.end])
     }
 
 
 def spans_by_vote(tags: Sequence[str]) -> set[Span]:
-    """As the library reads them with which the paper's figures were made.
+    """The entities in BIOES tags, as found by the library behind the paper's figures.
 
-    An entity ends where "O", "B" or "S" comes, or another type after an "S": "B-PER E-ORG" is one
-    entity. Its words vote on its type; the first counts a little more if it may start an entity.
+    An entity ends before "O", "B" or "S", or before another type after an "S": "B-PER E-ORG" is one
+    entity. Its words vote on its type; the first has 1.1 votes if its tag can start an entity.
     """
     spans: set[Span] = set()
     votes: Counter[str] = Counter()
@@ -110,23 +118,23 @@ def spans_by_vote(tags: Sequence[str]) -> set[Span]:
 
 
 def f1(right: float, predicted: float, gold: float) -> float:
-    """The harmonic mean of precision and recall, from counts; 0 where nothing is right."""
+    """The harmonic mean of precision and recall, from counts; 0 if nothing is right."""
     return 2 * right / (predicted + gold) if right else 0.0
 
 
 def _tolerant_spans(tags: Sequence[str]) -> list[Span]:
-    """Every word with a type is in an entity; it goes on with the one before if it can.
+    """Every word with a type is in an entity: the one before if its tag can continue that.
 
-    This reads all three schemes: a "B" starts an entity in each of them, and an "I" that cannot go
-    on with the entity before it starts one in IOB1 and is wrong elsewhere.
+    This works for all three schemes: a "B" starts an entity in each of them, and an "I" that cannot
+    continue the entity before it starts one in IOB1 and is ill-formed in the others.
     """
     spans: list[Span] = []
     before = (OUTSIDE, "")
     for at, tag in enumerate(tags):
         prefix, _, kind = tag.partition("-")
         if prefix != OUTSIDE:
-            goes_on = prefix in ("I", "E") and before in (("B", kind), ("I", kind))
-            start = spans.pop().start if goes_on else at
+            continues = prefix in ("I", "E") and before in (("B", kind), ("I", kind))
+            start = spans.pop().start if continues else at
             spans.append(Span(start, at + 1, kind))
         before = (prefix, kind)
     return spans
@@ -140,7 +148,7 @@ def _bioes(span: Span) -> list[str]:
 
 
 def _evidence(tags: Sequence[str], spans: Sequence[Span]) -> Iterator[tuple[int, str]]:
-    """Words whose tags show a scheme; a sentence with any "E" or "S" is BIOES, right or wrong."""
+    """Words whose tags reveal the scheme; an "E" or "S", even if ill-formed, reveals BIOES."""
     for at, tag in enumerate(tags):
         if tag[0] in ("E", "S"):
             yield at, "BIOES"
@@ -159,7 +167,7 @@ def _check_bioes(
     known: _Evidence,
     place: Callable[[int], str],
 ) -> None:
-    """Well-formed tags are those that conversion leaves as they are."""
+    """Tags are well-formed if the conversion to BIOES does not change them."""
     used = "" if scheme == "BIOES" else f" as in {scheme}"
     for at, (tag, right) in enumerate(zip(tags, bioes, strict=True)):
         if tag != right:

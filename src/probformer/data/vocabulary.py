@@ -1,8 +1,8 @@
 """From words to ids and back, on the Hugging Face `tokenizers` library.
 
-A vocabulary is kept as a `tokenizer.json`, which `tokenizers.Tokenizer.from_file` and transformers'
-`PreTrainedTokenizerFast` load as well. It has one entry a word, or is a byte-level BPE, which knows
-every word. Either way the first entry is "<unk>" and the last is "<mask>".
+A vocabulary is saved as a `tokenizer.json`, which `tokenizers.Tokenizer.from_file` loads too, and
+`PreTrainedTokenizerFast` of transformers. It has one entry a word, or is a byte-level BPE, for
+which no word is unknown. In both the first entry is "<unk>" and the last is "<mask>".
 """
 
 from __future__ import annotations
@@ -31,20 +31,30 @@ _REMEMBERED_WORDS = 2**16
 
 
 class Encoded(NamedTuple):
+    """A sentence of n words as m ≥ n ids."""
+
     ids: list[int]
+    """m ids."""
     word_of: list[int]
-    """The position of the word that each id belongs to; every word has at least one id."""
+    """m positions: that of the word each id belongs to, in order."""
 
 
 class Vocabulary:
-    """The entries `words` by id, and the way from the words of a sentence to ids.
+    """Maps the words of sentences to ids and back. Made by `from_sentences` or `from_subwords`.
 
-    Words are taken as they are given. The saved tokenizer, which is given text, finds the same
-    words unless there is white space inside a word.
+    Words are encoded as they are given. The saved tokenizer, which splits text at white space,
+    finds the same words unless a word has white space in it.
+
+    Args:
+        tokenizer: A tokenizer that an instance of this class has saved.
+
+    Attributes:
+        words: The entries by id.
+        lower: Whether words are turned into lower case.
+        subwords: Whether it is a byte-level BPE.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Wrap a tokenizer that this class once made; see `from_sentences`, `from_subwords`."""
         pipeline = _pipeline(tokenizer)
         self.lower: bool = tokenizer.normalizer is not None
         self.subwords: bool = pipeline == _pipeline(_byte_tokenizer(self.lower))
@@ -69,10 +79,17 @@ class Vocabulary:
         size: int | None = None,
         lower: bool = False,
     ) -> Vocabulary:
-        """One entry a word, by falling frequency and, among equals, by code points.
+        """One entry a word, by decreasing frequency and, among equals, by code points.
 
-        `size` counts all entries. The words "<unk>" and "<mask>" in the text are the two special
-        entries, so that text in which rare words are already replaced needs no care.
+        Args:
+            sentences: The words of each sentence. "<unk>" and "<mask>" among them are the special
+                entries, so text in which rare words are replaced already can be used as it is.
+            min_frequency: Words that are rarer get no entry.
+            size: The maximum number of entries, "<unk>" and "<mask>" included; at least 3.
+            lower: Turn all words into lower case.
+
+        Raises:
+            InputError: There are no words, or an argument is out of range.
         """
         require_whole("min_frequency", min_frequency)
         if size is not None:
@@ -97,7 +114,16 @@ class Vocabulary:
     def from_subwords(
         cls, sentences: Iterable[Sequence[str]], size: int, lower: bool = False
     ) -> Vocabulary:
-        """A byte-level BPE of at most `size` entries, fewer where the text has no more pairs."""
+        """A byte-level BPE, learned from the sentences.
+
+        Args:
+            sentences: The words of each sentence.
+            size: The maximum number of entries, at least 258: all bytes, "<unk>" and "<mask>".
+            lower: Turn all words into lower case.
+
+        Raises:
+            InputError: There are no words, or `size` is too small.
+        """
         require_whole("size", size, len(_BYTES) + 2)
         seen = 0
 
@@ -136,18 +162,21 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str) -> Vocabulary:
+        """From the text of a `tokenizer.json`."""
         try:
             tokenizer = Tokenizer.from_str(text)
         except Exception as error:  # the library raises no other class
-            raise InputError(f"this is not a tokenizer of `tokenizers`: {error}") from None
+            raise InputError(f"not a tokenizer of the library `tokenizers`: {error}") from None
         tokenizer.no_padding()
         tokenizer.no_truncation()
         return cls(tokenizer)
 
     def to_json(self) -> str:
+        """The text of a `tokenizer.json`."""
         return self._tokenizer.to_str(pretty=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a `tokenizer.json`."""
         require_kind("path", path, str, os.PathLike)
         try:
             Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
@@ -155,7 +184,7 @@ class Vocabulary:
             raise InputError(f"{os.fspath(path)}: the file cannot be written: {error}") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Workers that load data receive a copy."""
+        """Pickled as JSON: the cache of pieces is not copied."""
         return Vocabulary.from_json, (self.to_json(),)
 
     def __len__(self) -> int:
@@ -163,24 +192,30 @@ class Vocabulary:
 
     @property
     def unk(self) -> int:
+        """The id of the unknown word."""
         return 0
 
     @property
     def mask(self) -> int:
+        """The id of the mask."""
         return len(self) - 1
 
     def __contains__(self, entry: object) -> bool:
         return isinstance(entry, str) and self._entry(entry) in self._ids
 
     def id_of(self, entry: str) -> int:
-        """The id of a word, or of one piece of a word as `words` shows it; `unk` if there is none.
-
-        What pieces a word has, `encode` says.
-        """
+        """The id of an entry, `unk` if there is none; subword entries are pieces of words."""
         return self._ids.get(self._entry(entry), self.unk)
 
     def encode(self, words: Sequence[str]) -> Encoded:
-        """The ids of the words of one sentence."""
+        """The ids of the words of one sentence.
+
+        Args:
+            words: n words.
+
+        Returns:
+            m ≥ n ids, and the position of the word that each belongs to.
+        """
         require(not isinstance(words, str), f"words must be a sequence of words, got {words!r}")
         if self.subwords:
             pieces = [(at, piece) for at, word in enumerate(words) for piece in self._pieces(word)]
@@ -191,12 +226,12 @@ class Vocabulary:
         return Encoded([ids.get(word, 0) for word in words], list(range(len(words))))
 
     def count_unknown(self, words: Sequence[str]) -> int:
-        """How many of the words `encode` turns into `unk`."""
+        """The number of words with the id `unk` among their ids."""
         ids, word_of = self.encode(words)
         return len({at for index, at in zip(ids, word_of, strict=True) if index == self.unk})
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The words that the ids stand for; pieces are put together."""
+        """The words with these ids; pieces of a word are joined."""
         ids = [operator.index(index) for index in ids]
         for index in ids:
             allowed = f"numbers from 0 to {len(self) - 1}"
@@ -222,7 +257,7 @@ class Vocabulary:
 
 
 def _word_tokenizer(ids: dict[str, int], lower: bool) -> Tokenizer:
-    """Special entries are plain words here, so that they are not found inside of longer ones."""
+    """Special entries are plain words here, so that they are not found inside longer words."""
     tokenizer = Tokenizer(models.WordLevel(ids, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     if lower:
@@ -245,13 +280,13 @@ def _byte_tokenizer(lower: bool) -> Tokenizer:
 
 
 def _pipeline(tokenizer: Tokenizer) -> tuple[Any, ...]:
-    """What decides how text is split: two tokenizers that agree in this differ in entries only."""
+    """What determines how text is split: tokenizers with equal pipelines differ in entries only."""
     parts = json.loads(tokenizer.to_str())
     return parts["normalizer"], parts["pre_tokenizer"], parts["model"]["type"]
 
 
 def _lowercase(word: str) -> str:
-    """As the saved tokenizer does it: letter by letter, so a final Σ is nothing special."""
+    """As the saved tokenizer does it, letter by letter: a final Σ becomes σ, as any other."""
     if word.isascii():
         return word.lower()
     _check_word(word)

@@ -1,4 +1,4 @@
-"""Words taken for unknown ones in training, so that a model learns what to make of those."""
+"""Word dropout: training words become unknown at random, so that a model learns to handle those."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import uniform
 
 
-def forget_words(split: EncodedSplit, unknown: int, strength: float, seed: int) -> EncodedSplit:
-    """Each time it comes, a word seen f times becomes `unknown` with chance α / (α + f).
+def drop_words(split: EncodedSplit, unknown: int, strength: float, seed: int) -> EncodedSplit:
+    """The split with words replaced as Kiperwasser and Goldberg (2016) do it.
 
-    So do Kiperwasser and Goldberg (2016); α is the strength, and the seed is that of an epoch.
+    Args:
+        split: A training split.
+        unknown: The id of the unknown word.
+        strength: α: each occurrence of a word that occurs f times is replaced with probability
+            α / (α + f).
+        seed: Another one in each epoch.
     """
     words = split.fields["words"]
     chance = strength / (strength + np.bincount(words))

@@ -16,12 +16,12 @@ _WIDEST = 64
 
 def inputs_of(problem: Problem, vectors: Vectors) -> tuple[Tensor | None, ...]:
     """A, B, SCALE, COS, SIN, REST, MASK, STARTS, LENGTHS, SEED, OLD."""
-    layout = problem.layout
+    packing = problem.packing
     return (
         *(vectors.dependents, vectors.heads, vectors.scale),
         *(problem.angles or (None, None)),
-        *(vectors.rest, layout.mask.view(torch.uint8), layout.starts, layout.lengths, problem.seed),
-        vectors.old,
+        *(vectors.rest, problem.mask.view(torch.uint8), packing.starts, packing.lengths),
+        *(problem.seed, vectors.old),
     )
 
 
@@ -31,7 +31,7 @@ def sizes_of(problem: Problem, vectors: Vectors) -> tuple[float, ...]:
     h, r = problem.channels, a.shape[-1]
     out_a, out_b = (x.shape[1] * h * r for x in (a, b))
     strides = (*strides_of(a), *strides_of(b), out_a, h * r, out_b, h * r)
-    longest = problem.layout.longest
+    longest = problem.packing.longest
     return (h, r, longest, *strides, 1 / problem.weight, problem.rate, problem.step)
 
 

@@ -266,7 +266,7 @@ class Attention(nn.Module):
         else:
             q, k, v = (packing.sentences(part) for part in (q, k, v))
             context, attention = self._padded(q, k, v, packing.mask(), fused)
-            context = packing.row(context, x.shape[1])
+            context = packing.pack(context, x.shape[1])
         output = self.query if self.output is None else self.output
         return context.flatten(2) @ output, attention
 

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from probformer.config import BuiltinData, DataSettings
-from probformer.data.registry import Corpus, list_corpora
+from probformer.data.registry import CorpusEntry, list_corpora
 
 if TYPE_CHECKING:
     from probformer.runs.run_folder import Run
@@ -89,7 +89,7 @@ def _data_facts(data: DataSettings) -> list[str]:
     return [f"{facts[0]}: {corpus.title}", f"- Licence of the data: {corpus.licence}"]
 
 
-def known_corpus(folder: str) -> Corpus | None:
+def known_corpus(folder: str) -> CorpusEntry | None:
     """That of the registry which is kept in a folder of this name."""
     name = PurePath(folder).name
     return next((corpus for corpus in list_corpora() if corpus.name == name), None)

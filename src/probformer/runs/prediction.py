@@ -9,9 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from probformer.data.layout import padded
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.errors import counted, require
 from probformer.runs.run_folder import Run, load_run
@@ -89,13 +91,12 @@ def encoded_batch(
 ) -> tuple[Tensor, Tensor, list[list[int]]]:
     """Tokens and mask of a padded batch, and the word that each token belongs to."""
     encoded = [vocabulary.encode(words) for words in sentences]
-    longest = max(len(ids) for ids, _ in encoded)
-    tokens = torch.zeros(len(sentences), longest, dtype=torch.long)
-    mask = torch.zeros(len(sentences), longest, dtype=torch.bool)
-    for row, (words, (ids, word_of)) in enumerate(zip(sentences, encoded, strict=True)):
-        masked = [
-            vocabulary.mask if words[w] == MASK else i for i, w in zip(ids, word_of, strict=True)
-        ]
-        tokens[row, : len(ids)] = torch.tensor(masked)
-        mask[row, : len(ids)] = True
+    ids = [
+        vocabulary.mask if words[at] == MASK else index
+        for words, (pieces, word_of) in zip(sentences, encoded, strict=True)
+        for index, at in zip(pieces, word_of, strict=True)
+    ]
+    layout = padded(np.array([len(pieces) for pieces, _ in encoded]))
+    tokens = torch.from_numpy(layout.place(np.array(ids), 0))
+    mask = torch.from_numpy(layout.place(np.ones(len(ids), np.bool_), False))
     return tokens, mask, [word_of for _, word_of in encoded]

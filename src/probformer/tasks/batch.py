@@ -145,7 +145,7 @@ def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
         targets[name] = _extended(target[where], size, IGNORE)
         weights[name] = _extended(means, size, 0)
     for name, target in question.of_sentences.items():
-        size = count if layout.spans is None else len(layout.spans.starts)
+        size = count if layout.packing is None else len(layout.packing.starts)
         targets[name], weights[name] = _extended(target, size, IGNORE), _extended(share, size, 0)
     if plan.lowest_head is not None:
         gold = tokens["heads"]
@@ -158,7 +158,7 @@ def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
         {name: torch.from_numpy(weight.astype(np.float32)) for name, weight in weights.items()},
         None if asked is None else torch.from_numpy(asked),
         None if heads is None else torch.from_numpy(heads),
-        _packing(layout),
+        layout.packing,
         chunks=int(chunk_of[-1]) + 1,
     )
 
@@ -173,9 +173,3 @@ def _extended(values: NDArray[Any], size: int, fill: float) -> NDArray[Any]:
     longer = np.full(size, fill, dtype=values.dtype)
     longer[: len(values)] = values
     return longer
-
-
-def _packing(layout: Layout) -> Packing | None:
-    if (spans := layout.spans) is None:
-        return None
-    return Packing(torch.from_numpy(spans.starts), torch.from_numpy(spans.lengths), spans.longest)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from probformer.data.encoded import Row, Tokens
+from probformer.data.encoded import EncodedSentence, Tokens
 from probformer.data.layout import first_words
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
@@ -55,7 +55,7 @@ class Classification(Task):
             message = f"the label {label!r} is none of the training data's ({known})"
             raise InputError(f"{sentence.place()}: {message}")
 
-    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
         self.check(sentence)
         return {"label": [self.labels.number(_label_of(sentence))] * len(word_of)}
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from probformer.config import CogsSettings
 from probformer.data.cogs import NO_PARENT, WordTags, form_from_tags, tags_from_form
-from probformer.data.encoded import Row, Tokens
+from probformer.data.encoded import EncodedSentence, Tokens
 from probformer.data.layout import first_words
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
@@ -147,7 +147,7 @@ class Cogs(Task):
 
     # The protocol.
 
-    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
         row = {
             kind: [self._number(kind, name) for name in names]
             for kind, names in self._classes_of(sentence).items()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from probformer.config import MaskedLMSettings
-from probformer.data.encoded import EncodedSplit, Row, Tokens
+from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import MASK, Vocabulary
@@ -77,7 +77,7 @@ class MaskedLM(Task):
         self._draws = random.Random(_EVALUATION_SEED)
         return super().encode(sentences)
 
-    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
         return {"masked": [self._draws.random() < self.rate for _ in word_of]}
 
     def training_batch(

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from probformer.config import NERSettings, TaggingSettings
-from probformer.data.encoded import Row
+from probformer.data.encoded import EncodedSentence
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError
@@ -60,7 +60,7 @@ class Tagging(Task):
     def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
         return nn.Linear(encoder.width, len(self.tags))
 
-    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
         """A word of several tokens is asked for at its first one."""
         targets = [IGNORE] * len(word_of)
         for first, tag in zip(first_tokens(word_of), self.tags_of(sentence), strict=True):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from probformer.crf.posterior import Posterior
-from probformer.data.encoded import EncodedSplit, Row, Tokens
+from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError, counted
@@ -89,13 +89,13 @@ class Task(ABC):
     # From sentences to batches.
 
     @abstractmethod
-    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> Row:
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
         """Whole numbers by name, one a token, `word_of` being the word that a token belongs to."""
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
         return EncodedSplit(self._rows(sentences))
 
-    def _rows(self, sentences: Iterable[Sentence]) -> Iterator[Row]:
+    def _rows(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]:
         for sentence in self.usable(sentences):
             ids, word_of = self.vocabulary.encode(sentence.words)
             heads: Sequence[int] = [UNOBSERVED] * len(ids)

@@ -28,7 +28,7 @@ from probformer.config import RunSettings
 from probformer.data.batches import Indices, training_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
-from probformer.data.word_dropout import forget_words
+from probformer.data.word_dropout import drop_words
 from probformer.errors import InputError
 from probformer.runs.files import read_tensors
 from probformer.runs.run_folder import (
@@ -244,11 +244,11 @@ class Training:
 
     def _show(self, split: EncodedSplit) -> EncodedSplit:
         """A split as an epoch shows it: some of its words may be unknown."""
-        strength, unknown = self.settings.vocabulary.forget, self.run.vocabulary.unk
+        strength, unknown = self.settings.vocabulary.word_dropout, self.run.vocabulary.unk
         if not strength:
             return split
-        seed = derive_seed(self.settings.seed, Purpose.FORGETTING, self.progress.epoch)
-        return forget_words(split, unknown, strength, seed)
+        seed = derive_seed(self.settings.seed, Purpose.WORD_DROPOUT, self.progress.epoch)
+        return drop_words(split, unknown, strength, seed)
 
     def batch_loss(self, batch: Batch) -> Tensor:
         """Of each chunk the task's mean loss, the penalty, and the loss of gold heads if asked."""

@@ -1,9 +1,9 @@
 """A corpus without files: English-like sentences from a grammar of our own, any number of them.
 
 `builtin_corpus` has tags, names, heads and classes; `builtin_cogs` has logical forms, and a split
-that takes generalisation. The same arguments give the same sentences anywhere. Each split has a
-random stream of its own, so that a larger corpus begins with the smaller one, and a share of all
-possible sentences of its own, so that no sentence of one is in another.
+that tests generalisation. The same arguments give the same sentences on every machine. Each split
+has its own random stream, so a larger corpus begins with the smaller one, and its own share of all
+possible sentences, so no sentence is in two splits.
 """
 
 from __future__ import annotations
@@ -27,22 +27,36 @@ __all__ = ["BuiltinSplit", "builtin_cogs", "builtin_corpus"]
 
 
 def builtin_corpus(size: int = 4000, seed: int = 0) -> dict[str, BuiltinSplit]:
-    """Splits "train" (`size` sentences), "dev" and "test" (an eighth of it each).
+    """Sentences with tags, entities, heads and labels.
 
-    Columns "upos", "xpos" and "entity" (BIOES); gold heads; the label is the opinion voiced,
-    as `probformer.data.builtin.opinions` says.
+    The columns are "upos", "xpos" and "entity" (BIOES); the label is the opinion that the sentence
+    voices, as defined in `probformer.data.builtin.opinions`.
+
+    Args:
+        size: The number of sentences in "train"; "dev" and "test" have an eighth of it each.
+        seed: Another seed gives other sentences.
+
+    Returns:
+        The splits "train", "dev" and "test".
     """
     require_whole("size", size)
     return _splits("corpus", _draw_tagged, size, seed, distinct=False)
 
 
 def builtin_cogs(size: int = 4000, seed: int = 0) -> dict[str, BuiltinSplit]:
-    """The same splits with logical forms in the notation of COGS, and "gen".
+    """Sentences with logical forms in the notation of COGS.
 
-    "gen" has about a quarter of `size`, the cases of generalisation in turn: structures, and
-    words in roles, that "train" never has. The label of its sentences names the case. "train"
-    begins with what each case can be learnt from, and so has no fewer sentences than there are
-    cases.
+    "train" begins with a sentence from which each case of generalisation can be learned. "gen" has
+    the cases in turn: structures, and words in roles, that "train" never has; the label of its
+    sentences names the case.
+
+    Args:
+        size: The number of sentences in "train", at least the number of cases; "dev" and "test"
+            have an eighth of it each, "gen" about a quarter.
+        seed: Another seed gives other sentences.
+
+    Returns:
+        The splits "train", "dev", "test" and "gen".
     """
     cases = len(GENERALISATIONS)
     require_whole("size", size, low=cases)
@@ -81,6 +95,6 @@ def _draw_tagged(random: Random, _: int) -> Sentence:
 
 
 def _spelled(words: list[str]) -> tuple[str, ...]:
-    """With "an" where the next word asks for it."""
+    """With "an" before a vowel."""
     pairs = zip(words, [*words[1:], "."], strict=True)
     return tuple(["an" if w == "a" and after[0] in "aeiou" else w for w, after in pairs])

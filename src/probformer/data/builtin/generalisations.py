@@ -1,5 +1,6 @@
-"""What takes generalisation: a word in a role it never has in training, or a structure deeper or
-in another place. Training has the same word in its other role, or the structure as far as it goes.
+"""The cases of generalisation: a word in a role that it never has in training, or a structure that
+is deeper or in another position. Training has the same word in another role, or the same structure
+less deep or elsewhere.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ Rule = Callable[[Writer], int]
 
 
 @dataclass(frozen=True)
-class Case:
+class Generalisation:
+    """A case: what training has of it, and what "gen" tests."""
+
     seen: Rule
-    """In training, to learn from."""
+    """A sentence for training, to learn from."""
     unseen: Rule
-    """In "gen"."""
+    """A clause for "gen"."""
     embedded: bool = True
-    """Whether "gen" also has it inside of another clause."""
+    """Whether "gen" has it inside another clause too."""
 
 
 def _with_object(noun: str) -> Rule:
@@ -61,40 +64,40 @@ def _deeper(w: Writer) -> int:
     return w.random.randint(TRAIN_DEPTH + 1, DEEPEST)
 
 
-GENERALISATIONS: dict[str, Case] = {
-    "subject noun seen only as object": Case(
+GENERALISATIONS: dict[str, Generalisation] = {
+    "subject noun seen only as object": Generalisation(
         seen=_with_object(OBJECT_ONLY),
         unseen=lambda w: w.transitive(w.pick(FOR_THINGS), w.noun(OBJECT_ONLY), w.thing),
     ),
-    "object noun seen only as subject": Case(
+    "object noun seen only as subject": Generalisation(
         seen=lambda w: w.bare(w.pick(INTRANSITIVE), w.noun(SUBJECT_ONLY)),
         unseen=_with_object(SUBJECT_ONLY),
     ),
-    "active verb seen only in the passive": Case(
+    "active verb seen only in the passive": Generalisation(
         seen=lambda w: w.passive_of(PASSIVE_ONLY, w.pick(ANIMATE)),
         unseen=lambda w: w.transitive(PASSIVE_ONLY, w.agent(), w.person),
     ),
-    "passive verb seen only in the active": Case(
+    "passive verb seen only in the active": Generalisation(
         seen=lambda w: w.transitive(ACTIVE_ONLY, w.agent(), w.person),
         unseen=lambda w: w.passive_of(ACTIVE_ONLY, w.pick(ANIMATE)),
     ),
-    "double-object verb seen only with to": Case(
+    "double-object verb seen only with to": Generalisation(
         seen=lambda w: w.dative_with_to(TO_ONLY),
         unseen=lambda w: w.double_object(TO_ONLY),
     ),
-    "verb with to seen only with two objects": Case(
+    "verb with to seen only with two objects": Generalisation(
         seen=lambda w: w.double_object(DOUBLE_OBJECT_ONLY),
         unseen=lambda w: w.dative_with_to(DOUBLE_OBJECT_ONLY),
     ),
-    "prepositional phrase on the subject": Case(
+    "prepositional phrase on the subject": Generalisation(
         seen=_with_modified_object(lambda w: 1),
         unseen=_with_modified_subject,
     ),
-    "deeper recursion of prepositional phrases": Case(
+    "deeper recursion of prepositional phrases": Generalisation(
         seen=_with_modified_object(lambda w: TRAIN_DEPTH),
         unseen=_with_modified_object(_deeper),
     ),
-    "deeper recursion of sentential complements": Case(
+    "deeper recursion of sentential complements": Generalisation(
         seen=lambda w: w.clause(TRAIN_DEPTH, w.simple),
         unseen=lambda w: w.clause(_deeper(w), w.simple),
         embedded=False,
@@ -104,7 +107,7 @@ _NAMED_CASES = tuple(GENERALISATIONS.items())
 
 
 def draw_in_distribution(random: Random, place: int) -> Sentence:
-    """What training, dev and test have; the first ones show each of the cases in turn."""
+    """A sentence of "train", "dev" or "test"; the first ones are the `seen` of each case."""
     writer = Writer(random)
     if place < len(_NAMED_CASES):
         _NAMED_CASES[place][1].seen(writer)
@@ -115,7 +118,7 @@ def draw_in_distribution(random: Random, place: int) -> Sentence:
 
 
 def draw_generalisation(random: Random, place: int) -> Sentence:
-    """The cases in turn."""
+    """A sentence of "gen", the cases in turn."""
     name, case = _NAMED_CASES[place % len(_NAMED_CASES)]
     writer = Writer(random)
     depth = 1 if case.embedded and writer.chance(0.3) else 0

@@ -1,4 +1,4 @@
-"""The built-in probabilistic grammar from clauses up: `Grammar(random).sentence()`."""
+"""The built-in probabilistic grammar, from clauses up: `Grammar(random).sentence()`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _THAT, _WHICH = word("that", "PRON", "WDT"), word("which", "PRON", "WDT")
 
 
 class Grammar(VerbPhrases):
-    """One sentence's worth of choices.
+    """The rules for one sentence.
 
-    A rule returns a `Phrase`, words with the tree over them, so that gold heads are right by
-    construction, and `opinions.opinion_voiced` reads the class of a sentence off its tree.
+    A rule returns a `Phrase`, words with the tree over them, so gold heads are correct by
+    construction, and `opinions.opinion_voiced` finds the class of a sentence from its tree.
     """
 
     def sentence(self, depth: int = 2) -> Phrase:
@@ -49,7 +49,7 @@ class Grammar(VerbPhrases):
     def two_predicates(self, kind: str, plural: bool, depth: int) -> tuple[list[Phrase], Phrase]:
         """Two verb phrases with the same auxiliaries, or each with its own.
 
-        There is no clause in the first, to which the second could belong as well.
+        The first has no clause in it: the second could be attached to that as well.
         """
         if self.chance(0.3):
             auxiliaries, first = self.predicate(kind, plural, depth=0)
@@ -153,11 +153,11 @@ class Grammar(VerbPhrases):
         return attach(question, after=after)
 
     def adverb_question(self, depth: int) -> Phrase:
-        asked = word(self.pick(("where", "when", "why")), "ADV", "WRB")
-        return attach(self.yes_no_question(depth), before=[asked])
+        adverb = word(self.pick(("where", "when", "why")), "ADV", "WRB")
+        return attach(self.yes_no_question(depth), before=[adverb])
 
-    def asked(self, kind: str) -> Phrase:
-        """What a question asks for: who, what, which plans."""
+    def interrogative(self, kind: str) -> Phrase:
+        """The phrase that a question begins with: who, what, which plans."""
         if self.chance(0.5):
             return _WHO if kind == PERSON else _WHAT
         which = word(self.pick(("which", "what")), "DET", "WDT")
@@ -165,16 +165,16 @@ class Grammar(VerbPhrases):
 
     def subject_question(self, depth: int) -> Phrase:
         kind = self.pick((PERSON, EVENT, IDEA, THING))
-        asked = self.asked(kind)
-        auxiliaries, body = self.predicate(kind, asked.plural, depth)
-        question = attach(body, before=[asked, *self.shortened(auxiliaries)])
+        subject = self.interrogative(kind)
+        auxiliaries, body = self.predicate(kind, subject.plural, depth)
+        question = attach(body, before=[subject, *self.shortened(auxiliaries)])
         return self.perhaps_with_adverbial(question, depth)
 
     def object_question(self, depth: int) -> Phrase:
         subject = self.noun_phrase(PERSON, depth)
         (first, *rest), body, verb = self.predicate_with_gap(None, subject.plural, inverted=True)
-        asked = self.asked(self.object_kind(verb))
-        question = attach(body, before=[asked, first, subject, *rest])
+        theme = self.interrogative(self.object_kind(verb))
+        question = attach(body, before=[theme, first, subject, *rest])
         return self.perhaps_with_adverbial(question, depth)
 
     def tag_question(self, depth: int) -> Phrase:

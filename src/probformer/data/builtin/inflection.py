@@ -1,4 +1,4 @@
-"""The forms of English verbs and nouns, as far as the built-in corpus needs them."""
+"""The forms of the English verbs and nouns in the built-in corpus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _IRREGULAR_PAST = {  # past tense, past participle
 
 
 def with_s(word: str) -> str:
-    """The plural of a noun, the third person of a verb: one form, which is half the ambiguity."""
+    """The plural of a noun, or the third person of a verb: the same form for both."""
     if word in _IRREGULAR_S:
         return _IRREGULAR_S[word]
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -58,9 +58,11 @@ def _stem(word: str) -> str:
 
 @dataclass(frozen=True)
 class Verb:
+    """A verb, the objects it takes and the opinion it voices."""
+
     base: str
     objects: tuple[str, ...] = ()
-    """The kinds of nouns it takes as its object."""
+    """The kinds of nouns that can be its object."""
     sign: int = 0
     """The opinion it voices: 1, 0 or -1."""
 

@@ -1,4 +1,4 @@
-"""The words of the built-in corpus and what goes with what, which keeps the sentences sensible.
+"""The words of the built-in corpus, and which go together, so that sentences make sense.
 
 Most nouns are verbs too ("walk", "fear", "guard"), most past tenses participles, most adjectives
 nouns, verbs or adverbs ("light", "fair", "pretty"), most prepositions particles or adverbs, and
@@ -41,11 +41,11 @@ MASS = frozenset(words("might work help praise trust support blame hate scorn ha
 BARE = MASS | frozenset(words("walk talk dance play trade study hope doubt love honour fear"))
 """Nouns that need no article in the singular."""
 WITH_CLAUSE = frozenset(words("report claim guess dream hope doubt fear promise feeling"))
-"""Nouns that a clause with "that" says more about."""
+"""Nouns that take a clause with "that"."""
 WITH_INFINITIVE = frozenset(words("plan right offer hope promise dream"))
-"""Nouns that "to" and a verb phrase say more about."""
+"""Nouns that take "to" and a verb phrase."""
 COMPOUNDED = tuple(noun for kind in (PLACE, EVENT) for noun in NOUNS[kind])
-"""Nouns that stand before another noun: "the walk plans"."""
+"""Nouns that modify another noun: "the walk plans"."""
 
 MOTION = verbs("walk run march move turn look fly")
 INTRANSITIVE: dict[str, tuple[Verb, ...]] = {
@@ -92,7 +92,7 @@ AFFECTING = (
     *verbs("help charm delight comfort", (PERSON,), sign=1),
     *verbs("harm shock scare bore", (PERSON,), sign=-1),
 )
-"""What an event or an idea does to people."""
+"""Verbs with inanimate subjects."""
 OPINION = (
     *verbs("like love praise trust support honour value", COMMON_KINDS, sign=1),
     *verbs("champion sponsor mentor mother", (PERSON,), sign=1),

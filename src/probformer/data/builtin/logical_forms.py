@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from probformer.data.builtin.dice import Dice
 from probformer.data.builtin.inflection import Verb, verbs, words
+from probformer.data.builtin.random_choices import RandomChoices
 from probformer.data.sentence import Sentence
 
 OBJECT_ONLY, SUBJECT_ONLY = "fox", "farmer"
 PASSIVE_ONLY, ACTIVE_ONLY = Verb("guard"), Verb("coach")
 TO_ONLY, DOUBLE_OBJECT_ONLY = Verb("lend"), Verb("send")
-"""Nouns and verbs that training has in one role or frame only."""
+"""Nouns and verbs that occur in one role or frame only in training."""
 
 TRAIN_DEPTH = 2
-"""How many prepositional phrases, or complement clauses, training has inside each other."""
+"""The maximum depth of nested prepositional phrases, or complement clauses, in training."""
 
 NAMES = words("Alice Hugo Florence Jordan Clara Bruno Nora Felix Oscar Stella Victor Ruth")
 ANIMATE = words("guide cook judge host teacher local woman child nurse dog cat horse")
@@ -37,18 +37,18 @@ CLAUSAL = verbs("say know think claim guess")
 CONTROL = verbs("want plan refuse hope")
 
 
-class Writer(Dice):
-    """Words one after the other, and what the logical form says about them."""
+class Writer(RandomChoices):
+    """Writes a sentence word by word, together with the terms of its logical form."""
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.words: list[str] = []
         self.definite: list[str] = []
         self.terms: list[tuple[int, str]] = []
-        """With the position that each is sorted by."""
+        """Terms, with the position that each is sorted by."""
 
     def say(self, *words: str) -> int:
-        """Append the words; the position of the last."""
+        """Append words; the result is the position of the last one."""
         self.words.extend(words)
         return len(self.words) - 1
 
@@ -61,7 +61,7 @@ class Writer(Dice):
         form = " ; ".join([*self.definite, " AND ".join(ordered)])
         return Sentence(words, label=label, logical_form=form)
 
-    # Noun phrases: each writes itself and returns what stands for it as an argument.
+    # Noun phrases: each method writes one and returns the argument that represents it.
 
     def noun(self, noun: str) -> str:
         article = self.pick(("the", "a"))
@@ -96,7 +96,7 @@ class Writer(Dice):
         depth = self.random.choices(range(TRAIN_DEPTH + 1), (0.6, 0.25, 0.15))[0]
         return self.nested(self.pick(THINGS), depth)
 
-    # Clauses: each writes itself and returns the position of its verb.
+    # Clauses: each method writes one and returns the position of its verb.
 
     def bare(self, verb: Verb, agent: str, form: str = "VBD") -> int:
         position = self.say(verb.form(form))
@@ -107,7 +107,7 @@ class Writer(Dice):
         return self.bare(self.pick(INTRANSITIVE), self.agent())
 
     def unaccusative(self) -> int:
-        """Without an object, what moves is not the one who moves it."""
+        """Without an object, the subject is the theme, not the agent."""
         verb, theme = self.pick(UNACCUSATIVE), self.noun(self.pick(THINGS))
         position = self.say(verb.form("VBD"))
         self.role(verb, position, "theme", theme)

@@ -1,4 +1,4 @@
-"""Noun phrases. Each rule is a method, each probability a number in it."""
+"""The rules for noun phrases: a method each, with its probabilities in it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from probformer.data.builtin import lexicon as lex
-from probformer.data.builtin.dice import Dice
 from probformer.data.builtin.inflection import with_s
 from probformer.data.builtin.lexicon import ANIMAL, EVENT, IDEA, ORGANISATION, PERSON, PLACE
 from probformer.data.builtin.phrases import Phrase, Token, attach, word
+from probformer.data.builtin.random_choices import RandomChoices
 
 
-class NounPhrases(Dice, ABC):
+class NounPhrases(RandomChoices, ABC):
+    """Rules for noun phrases, prepositional phrases and adverbials."""
+
     @abstractmethod
     def noun_clause(self, noun: Phrase, kind: str, depth: int) -> Phrase:
-        """A relative clause, say, about a noun of this kind; `depth` clauses may be in it."""
+        """A clause that modifies a noun of this kind; it may have clauses `depth` levels deep."""
 
     def noun_phrase(self, kind: str, depth: int, role: str = "subject") -> Phrase:
         """`role` is "subject", "object" or "oblique", which comes after a preposition."""
@@ -71,7 +73,7 @@ class NounPhrases(Dice, ABC):
         city = attach(_part(self.pick(lex.CITIES), "E-ORG"), before=[of])
         return attach(_part(lex.FIRM_ENDINGS[0], "B-ORG"), after=[city])
 
-    # Nouns and what stands around them
+    # Nouns with their determiners and modifiers
 
     def noun(self, kind: str) -> Phrase:
         noun = self.pick(lex.NOUNS[kind])
@@ -115,7 +117,7 @@ class NounPhrases(Dice, ABC):
         return attach(noun, before=[word("the", "DET", "DT")], after=[lex.POSSESSIVE])
 
     def attribute(self, kind: str) -> Phrase:
-        """What stands before a noun; its opinion, which may be "not very good", does not count."""
+        """A modifier before a noun; its opinion, as in "not very good", does not count."""
         sign = self.pick((1, 0, 0, -1))
         if kind != ORGANISATION and self.chance(0.2):
             return word(self.pick(lex.verbs_with_object(kind, sign)).form("VBN"), "VERB", "VBN")

@@ -1,11 +1,11 @@
-"""The class of a sentence: the opinion that it voices, which takes its tree to see.
+"""The class of a sentence: the opinion that it voices, which depends on its tree.
 
-One predicate decides: the root, or the last one that "but" joins to it, and so on from there.
+One predicate decides: the root, or the last predicate that "but" joins to it, and so on from there.
 
 1. A verb or an adjective of opinion voices it, any other predicate none.
-2. "not", "n't" or "never" that hangs from the predicate turns its opinion round.
-3. A question that begins with an auxiliary voices none: it asks. One with "who" or "why", or with
-   a tag at its end, takes its predicate for granted.
+2. A dependent "not", "n't" or "never" of the predicate reverses its opinion.
+3. A question that begins with an auxiliary voices none. One with "who" or "why", or with a tag at
+   its end, presupposes its predicate.
 
 Nothing else counts: no other clause, no adjective before a noun, no negation of something else.
 """
@@ -33,7 +33,7 @@ _SIGNS: dict[tuple[str, str], int] = {
 
 def opinion_voiced(root: Phrase) -> str:
     """The class of the sentence with this tree."""
-    if _asks(root):
+    if _is_open_question(root):
         return LABELS[0]
     deciding = _deciding(root)
     sign = _SIGNS.get((deciding.token.word, deciding.token.upos), 0)
@@ -41,7 +41,7 @@ def opinion_voiced(root: Phrase) -> str:
     return LABELS[-sign if negated else sign]
 
 
-def _asks(root: Phrase) -> bool:
+def _is_open_question(root: Phrase) -> bool:
     return root.after[-1].token.word == "?" and root.before[0].token.upos == "AUX"
 
 
@@ -53,10 +53,10 @@ def _deciding(predicate: Phrase) -> Phrase:
 
 
 class Opinions:
-    """The opinions that the predicates of a sentence voice, one after the other.
+    """The opinions that the predicates of a sentence voice, in order.
 
-    Three in a row are all different, so that the words of a sentence, counted, cancel out, and
-    which predicate decides is what matters.
+    Three in a row are all different: counting the words of opinion in a sentence tells nothing, and
+    a model has to find the predicate that decides.
     """
 
     def __init__(self, random: Random) -> None:

@@ -1,4 +1,4 @@
-"""Words with a tree over them: what the rules of the grammar return."""
+"""Words with a dependency tree over them: what the rules of the grammar return."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from probformer.sentinels import ROOT
 
 @dataclass(frozen=True, slots=True)
 class Token:
+    """A word with its tags."""
+
     word: str
     upos: str
     xpos: str
@@ -35,12 +37,12 @@ def word(form: str, upos: str, xpos: str, plural: bool = False) -> Phrase:
 
 
 def attach(head: Phrase, before: Sequence[Phrase] = (), after: Sequence[Phrase] = ()) -> Phrase:
-    """More dependents, outside of those that the head has."""
+    """The head with more dependents, outside those that it has."""
     return Phrase(head.token, (*before, *head.before), (*head.after, *after), head.plural)
 
 
 def laid_out(root: Phrase) -> tuple[tuple[Token, ...], tuple[int, ...]]:
-    """The words in order and the position of each one's head."""
+    """The n words in order, and the position of the head of each, or `ROOT`."""
     tokens: list[Token] = []
     heads: list[int] = []
     _lay_out(root, tokens, heads)

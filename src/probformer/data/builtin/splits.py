@@ -1,4 +1,4 @@
-"""Sentences that need no memory: drawn anew in each loop over them, and the same each time."""
+"""Splits of the built-in corpora: sentences drawn again in each loop, the same each time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from zlib import crc32
 from probformer.data.sentence import Sentence
 
 LONGEST = 40
+"""The maximum number of words in a sentence."""
 KEPT = 20_000
-"""Splits of up to so many sentences are drawn once and kept."""
+"""Splits of up to this number of sentences are drawn once and kept in memory."""
 QUARTERS = (0, 1, 2, 3)
 REDRAWN = 200
-"""How often a sentence that has been there is drawn again, before it is taken after all."""
+"""The maximum number of draws to replace a sentence that is in the split already."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class BuiltinSplit:
     draw: Callable[[Random, int], Sentence]
     """A sentence from random numbers and its place in the split."""
     quarters: tuple[int, ...] = QUARTERS
-    """Of all sentences, by their checksum, those that this split draws from."""
+    """The sentences that this split may have: those whose checksum modulo 4 is one of these."""
     distinct: bool = False
-    """Whether no sentence comes twice, as far as there are others: checksums are remembered."""
+    """Whether sentences are drawn again to avoid repetitions."""
 
     def __len__(self) -> int:
         return self.size

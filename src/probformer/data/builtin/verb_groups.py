@@ -1,16 +1,18 @@
-"""Verbs with their auxiliaries and negation."""
+"""The rules for verbs with their auxiliaries and negation."""
 
 from __future__ import annotations
 
 from probformer.data.builtin import lexicon as lex
-from probformer.data.builtin.dice import Dice
 from probformer.data.builtin.inflection import Verb
 from probformer.data.builtin.phrases import Phrase, attach, word
+from probformer.data.builtin.random_choices import RandomChoices
 
 
-class VerbGroups(Dice):
+class VerbGroups(RandomChoices):
+    """Rules for verbs, auxiliaries and negation."""
+
     def verb(self, verb: Verb, form: str) -> Phrase:
-        """ "They cut it" is always past: nothing would tell it from the present."""
+        """In "They cut it" the form is always past: the present would look the same."""
         if form == "VBP" and verb.form("VBD") == verb.base:
             form = "VBD"
         return word(verb.form(form), "VERB", form)
@@ -23,10 +25,14 @@ class VerbGroups(Dice):
         with_be: bool = False,
         progressive: bool = False,
     ) -> tuple[list[Phrase], str]:
-        """Auxiliaries and adverbs, and the form that they ask of the verb.
+        """Auxiliaries and adverbs, and the form of the verb after them.
 
-        `inverted`: the first one will stand before the subject. `with_be`: "be" is the last of
-        them. `progressive`: "is walking" is allowed.
+        Args:
+            plural: Whether the subject is plural.
+            negated: Whether one of them is a negation.
+            inverted: Whether the first one is placed before the subject.
+            with_be: Whether "be" is the last of them.
+            progressive: Whether "is walking" is allowed.
         """
         finite = "VBD" if self.chance(0.5) else "VBP" if plural else "VBZ"
         never = negated and self.chance(0.25)
@@ -59,7 +65,7 @@ class VerbGroups(Dice):
         return lex.N_T if short else lex.NOT
 
     def shortened(self, auxiliaries: list[Phrase]) -> list[Phrase]:
-        """Perhaps with "'s" for "is" or "has", or "'d" for "had" or "would"."""
+        """With probability 0.6, "'s" for "is" or "has", "'d" for "had" or "would"."""
         words = [auxiliary.token.word for auxiliary in auxiliaries[:2]]
         if not words or words[0] not in lex.SHORT or words[1:] == ["n't"] or self.chance(0.4):
             return auxiliaries
@@ -73,7 +79,7 @@ class VerbGroups(Dice):
         return [lex.NEVER] if self.chance(0.25) else [do, self.not_after(do)]
 
     def tag(self, auxiliaries: list[Phrase], verb: Phrase, pronoun: Phrase) -> Phrase:
-        """What follows a statement to ask: "did she", "is n't it"."""
+        """The question tag after a statement: "did she", "is n't it"."""
         if auxiliaries and auxiliaries[0].token.upos == "AUX":
             head = Phrase(auxiliaries[0].token)
         else:

@@ -1,4 +1,4 @@
-"""Verb phrases: the frames that verbs come in, and the opinions that they voice."""
+"""The rules for verb phrases: the frames of verbs, and the opinions that they voice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from probformer.data.builtin.verb_groups import VerbGroups
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a verb phrase has to fit in with."""
+    """The context that a verb phrase has to agree with."""
 
     kind: str
     """The kind of its subject."""
@@ -38,26 +38,30 @@ class Slot:
     sign: int
     """The opinion of its first verb or adjective, before any negation."""
     depth: int
-    """How many clauses inside each other it may have."""
+    """The maximum number of clauses nested in it."""
 
 
 @dataclass(frozen=True)
 class Frame:
+    """A kind of verb phrase, and when it is chosen."""
+
     rule: Callable[[VerbPhrases, Slot], Phrase]
     subjects: tuple[str, ...]
     plain: float = 0.0
-    """How often it is chosen where no opinion is to be voiced."""
+    """Its weight if no opinion is to be voiced."""
     voicing: float = 0.0
-    """How often it is chosen where one is."""
+    """Its weight if an opinion is to be voiced."""
     with_be: bool = False
-    """A form of "be" stands before it."""
+    """Whether a form of "be" precedes it."""
     progressive: bool = False
-    """It may stand in "is walking"."""
+    """Whether it can be progressive: "is walking"."""
     nested: bool = False
-    """Another clause is in it."""
+    """Whether it contains another clause."""
 
 
 class VerbPhrases(NounPhrases, VerbGroups):
+    """Rules for verb phrases; clauses are added by `Grammar`."""
+
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.opinions = Opinions(random)
@@ -80,7 +84,7 @@ class VerbPhrases(NounPhrases, VerbGroups):
     def predicate_with_gap(
         self, kind: str | None, plural: bool, inverted: bool = False
     ) -> tuple[list[Phrase], Phrase, Verb]:
-        """Auxiliaries and a verb whose object is elsewhere, and the verb to choose it by."""
+        """Auxiliaries and a verb whose object is moved to the front, and the verb's entry."""
         sign, negated = self.stance()
         verb = self.pick(lex.verbs_with_object(kind, sign))
         auxiliaries, form = self.verb_group(plural, negated, inverted)
@@ -97,13 +101,13 @@ class VerbPhrases(NounPhrases, VerbGroups):
         return attach(body, before)
 
     def bare_phrase(self, kind: str, form: str, depth: int) -> Phrase:
-        """With no auxiliary, and so not negated: "help her", "helping her"."""
+        """Without auxiliaries, and so without negation: "help her", "helping her"."""
         sign = self.opinions.next()
         frame = self.frame(kind, sign, depth, with_be=False)
         return frame.rule(self, Slot(kind, form, sign, depth))
 
     def stance(self) -> tuple[int, bool]:
-        """The sign that a word must have to voice the next opinion, and whether it is negated."""
+        """The sign of the word that voices the next opinion, and whether it is negated."""
         opinion, negated = self.opinions.next(), self.chance(0.27)
         return (-opinion if negated else opinion), negated
 
@@ -230,7 +234,7 @@ FRAMES = (
 def _frames(
     kind: str, voicing: bool, nested: bool, with_be: bool
 ) -> tuple[tuple[Frame, ...], tuple[float, ...]]:
-    """The frames there are for a subject of this kind, and their cumulated weights."""
+    """The frames for a subject of this kind, and their cumulative weights."""
     weights = {
         frame: frame.voicing if voicing else frame.plain
         for frame in FRAMES

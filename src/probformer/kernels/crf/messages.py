@@ -42,10 +42,10 @@ def word_messages(
     """
     width = problem.buckets * dependents.shape[2]
     if old is not None or problem.remembers:
-        width = max(width, problem.layout.longest)
+        width = max(width, problem.packing.longest)
     most = 2**31 // (problem.channels * width)
-    if problem.layout.longest >= most:  # kernels count in 32 bits from a sentence's start
-        raise InputError(f"a sentence of {problem.layout.longest:,} words is too long for kernels")
+    if problem.packing.longest >= most:  # kernels count in 32 bits from a sentence's start
+        raise InputError(f"a sentence of {problem.packing.longest:,} words is too long for kernels")
     q, dependents = q.contiguous(), dependents.contiguous()  # kernels walk through memory
     heads, scale, rest = (x if x is None else x.contiguous() for x in (heads, scale, rest))
     u, v = (dependents, heads) if rounded is None else rounded
@@ -99,12 +99,12 @@ class _WordMessages(torch.autograd.Function):
 
 def kernels_for(problem: Problem, dtype: torch.dtype) -> list[tuple[ModuleType, Problem]]:
     """The fastest, and which sentences they are given: one long sentence slows down no other."""
-    layout, most = problem.layout, short.most_words(dtype)
-    if layout.longest <= most:
+    packing, most = problem.packing, short.most_words(dtype)
+    if packing.longest <= most:
         return [(short, problem)]
-    if layout.alike:
+    if packing.alike:
         return [(tiled, problem)]
-    rest = replace(problem, layout=layout.without_short_sentences(most))
+    rest = replace(problem, packing=packing.longer_than(most))
     return [(short, problem), (tiled, rest)]
 
 

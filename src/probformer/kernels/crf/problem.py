@@ -7,58 +7,22 @@ of size one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Which rows belong to which sentence."""
-
-    starts: Tensor
-    """(S,) int32: the first row of each sentence."""
-    lengths: Tensor
-    """(S,) int32: how many rows it has, padding included."""
-    longest: int
-    """No sentence has more rows."""
-    mask: Tensor
-    """(R,) bool: true where there is a word."""
-
-    alike: bool
-    """Whether all sentences have the same number of rows."""
-
-    @classmethod
-    def padded(cls, mask: Tensor) -> Layout:
-        """Of a padded batch (B, n)."""
-        batch, n = mask.shape
-        starts = torch.arange(batch, device=mask.device, dtype=torch.int32) * n
-        return cls(starts, torch.full_like(starts, n), n, mask.contiguous().flatten(), alike=True)
-
-    @classmethod
-    def packed(cls, starts: Tensor, lengths: Tensor, longest: int, mask: Tensor) -> Layout:
-        """Of sentences end to end, some of which may be missing (length 0).
-
-        Rows after the last one are sentences, too, of padding, so that kernels write all rows.
-        """
-        rows = len(mask)
-        end = (starts + lengths).max()
-        tail = end + torch.arange(0, rows, longest, device=mask.device, dtype=torch.int32)
-        of_tail = (rows - tail).clamp(0, longest)
-        starts, lengths = torch.cat([starts, tail]), torch.cat([lengths, of_tail])
-        return cls(starts, lengths, longest, mask, alike=False)
-
-    def without_short_sentences(self, most: int) -> Layout:
-        """Those of up to `most` rows are missing: their rows are somebody else's."""
-        return replace(self, lengths=torch.where(self.lengths > most, self.lengths, 0))
+from probformer.packing import Packing
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """All that stays the same in an iteration and has no gradient."""
 
-    layout: Layout
+    packing: Packing
+    """The rows of each sentence, padding included: every row belongs to one."""
+    mask: Tensor
+    """(R,) bool: true for words, false for padding."""
     channels: int
     gamma: int | None
     weight: float
@@ -80,8 +44,8 @@ class Problem:
 
     def empty_beliefs(self) -> Tensor:
         """About the heads of all words, (R, h, longest)."""
-        mask, longest = self.layout.mask, self.layout.longest
-        return mask.new_empty(len(mask), self.channels, longest, dtype=torch.float32)
+        shape = len(self.mask), self.channels, self.packing.longest
+        return self.mask.new_empty(shape, dtype=torch.float32)
 
 
 @dataclass(frozen=True, eq=False)

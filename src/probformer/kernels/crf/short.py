@@ -38,7 +38,7 @@ def backward(
     """`gradients` are those by the contexts, shaped as A and B are."""
     a, d_scale = vectors.dependents, None
     if vectors.scale is not None:
-        sentences = len(problem.layout.starts)
+        sentences = len(problem.packing.starts)
         d_scale = a.new_zeros(sentences, *vectors.scale.shape, dtype=torch.float32)
     best = (4 if a.shape[-1] > 64 else 2, 64) if vectors.scale is None else (2, 32)
     for shortest, n in _sizes(problem, vectors):
@@ -63,15 +63,15 @@ def most_words(dtype: torch.dtype) -> int:
 
 
 def _grid(problem: Problem) -> tuple[int]:
-    return (len(problem.layout.starts) * problem.channels,)
+    return (len(problem.packing.starts) * problem.channels,)
 
 
 def _sizes(problem: Problem, vectors: Vectors) -> list[tuple[int, int]]:
     """Blocks that sentences of more than some length, up to the block's own, are given to."""
-    layout = problem.layout
-    longest = min(layout.longest, most_words(vectors.dependents.dtype))
+    packing = problem.packing
+    longest = min(packing.longest, most_words(vectors.dependents.dtype))
     n = max(16, triton.next_power_of_2(longest))
-    return [(0, n)] if layout.alike or n <= 32 else [(0, 32), (32, n)]
+    return [(0, n)] if packing.alike or n <= 32 else [(0, 32), (32, n)]
 
 
 def _constants(

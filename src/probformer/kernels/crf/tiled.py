@@ -42,7 +42,7 @@ def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
     a = _turned(problem, vectors.dependents)
     b = _turned(problem, vectors.heads)
     by_row, by_side = _fitting(NORMALISE, a), _fitting(CONTEXTS, a)
-    absent, longest = _absent(problem), problem.layout.longest
+    absent, longest = _absent(problem), problem.packing.longest
     shift = a.new_empty(problem.channels, len(a), dtype=torch.float32)
     tiled_forward.normalise[_grid(problem, by_row)](
         *(a, b, vectors.scale, absent, vectors.rest, *_sentences(problem), shift, out.normaliser),
@@ -76,7 +76,7 @@ def backward(
         for x in (vectors.dependents, vectors.heads, gradients.to_dependents, gradients.to_heads)
     )
     by_row, by_side = _fitting(CORRECT, a), _fitting(GRADIENTS, a)
-    absent, longest = _absent(problem), problem.layout.longest
+    absent, longest = _absent(problem), problem.packing.longest
     shift = (normaliser.mT / math.log(2)).contiguous()
     d_normaliser = torch.empty_like(shift)
     tiled_backward.correct[_grid(problem, by_row)](
@@ -91,7 +91,7 @@ def backward(
     blocks = _blocks(problem, by_side)
     d_scale = None
     if vectors.scale is not None:
-        parts = len(problem.layout.starts) * blocks
+        parts = len(problem.packing.starts) * blocks
         d_scale = a.new_zeros(parts, *vectors.scale.shape, dtype=torch.float32)
     both = out.dependents, out.heads
     for side, by_own, d_own, d_other in zip(
@@ -153,7 +153,7 @@ def _sides(a: Tensor, b: Tensor, shift: Tensor, absent: Tensor) -> Iterator[_Sid
 
 def _absent(problem: Problem) -> Tensor:
     """(R,): 0 for words, +∞ for padding."""
-    return torch.where(problem.layout.mask, 0.0, math.inf)
+    return torch.where(problem.mask, 0.0, math.inf)
 
 
 def _exponent(problem: Problem) -> float:
@@ -162,7 +162,7 @@ def _exponent(problem: Problem) -> float:
 
 
 def _sentences(problem: Problem) -> tuple[Tensor, Tensor]:
-    return problem.layout.starts, problem.layout.lengths
+    return problem.packing.starts, problem.packing.lengths
 
 
 def _fitting(sizes: dict[str, int], x: Tensor) -> dict[str, int]:
@@ -170,7 +170,7 @@ def _fitting(sizes: dict[str, int], x: Tensor) -> dict[str, int]:
 
 
 def _blocks(problem: Problem, sizes: dict[str, int]) -> int:
-    return triton.cdiv(problem.layout.longest, sizes["M"])
+    return triton.cdiv(problem.packing.longest, sizes["M"])
 
 
 def _tiles(r: int) -> int:
@@ -179,7 +179,7 @@ def _tiles(r: int) -> int:
 
 
 def _grid(problem: Problem, sizes: dict[str, int], tiles: int = 1) -> tuple[int]:
-    return (_blocks(problem, sizes) * problem.channels * tiles * len(problem.layout.starts),)
+    return (_blocks(problem, sizes) * problem.channels * tiles * len(problem.packing.starts),)
 
 
 def _constants(problem: Problem, vectors: Vectors, sizes: dict[str, int]) -> dict[str, Any]:
@@ -217,8 +217,8 @@ def _turned(problem: Problem, x: Tensor, back: bool = False) -> Tensor:
     if problem.angles is None:
         return x
     out = x if back else torch.empty_like(x)
-    blocks, (_, _, h, r) = triton.cdiv(problem.layout.longest, _TURNED), x.shape
-    _turn[(blocks * h * len(problem.layout.starts),)](
+    blocks, (_, _, h, r) = triton.cdiv(problem.packing.longest, _TURNED), x.shape
+    _turn[(blocks * h * len(problem.packing.starts),)](
         *(x, out, *problem.angles, *_sentences(problem), blocks, h, r),
         *(x.stride(0), x.stride(2), out.stride(0)),
         BACK=back,
