@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import probformer
-from probformer.analysis.parse_command import parse_file
-from probformer.analysis.parsing import Question
+from probformer.analysis.parse.command import parse_file
+from probformer.analysis.parse.scoring import ParserOptions
 from probformer.cli import app
 from probformer.cli.errors import _guarded
 from probformer.config import RotarySettings
@@ -276,8 +276,8 @@ def test_trees_are_written_before_anything_is_printed(folder, tmp_path, monkeypa
     def closed(*_):
         raise BrokenPipeError
 
-    monkeypatch.setattr("probformer.analysis.parse_command._print", closed)
+    monkeypatch.setattr("probformer.analysis.parse.command.print_tables", closed)
     out = tmp_path / "out.conllu"
     with pytest.raises(BrokenPipeError):
-        parse_file(folder / "run", tmp_path / "some.conllu", tmp_path, Question(), out=out)
+        parse_file(folder / "run", tmp_path / "some.conllu", tmp_path, ParserOptions(), out=out)
     assert out.read_text().count("dog") == 1
