@@ -340,7 +340,7 @@ def test_the_command_refuses_in_one_sentence(folder):
 
 @pytest.mark.long
 def test_without_heads_to_learn_from(tmp_path):
-    """The masked language model that comes along, with less training."""
+    """The bundled masked language model, with less training."""
     changes = ["data.size=1000", "training.epochs=3"]
     train_one(read_settings("mlm-builtin-pt", changes), tmp_path / "run")
     done = probformer("parse", "run", "--json", "--every-iteration", cwd=tmp_path)

@@ -102,8 +102,8 @@ def test_all_pairs_say_what_pairs_say(words, n):
     potential.pair_implementation = AllPairs
     actual = potential.pairs(q)
     torch.testing.assert_close(actual.scores * others, expected.scores * others)
-    for heard, wanted in zip(actual.contexts(p), expected.contexts(p), strict=True):
-        torch.testing.assert_close(heard, wanted)
+    for found, wanted in zip(actual.contexts(p), expected.contexts(p), strict=True):
+        torch.testing.assert_close(found, wanted)
 
 
 def test_a_tagger_without_probformer(run, tmp_path, capfd):

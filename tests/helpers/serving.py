@@ -1,4 +1,4 @@
-"""The explorer on a port, for tests."""
+"""The explorer as a server, for tests."""
 
 import threading
 from collections.abc import Iterator

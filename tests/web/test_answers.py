@@ -292,7 +292,7 @@ def test_meanings_without_data(folders, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("question", "options"),
+    ("fields", "options"),
     [
         ({}, {}),
         ({"channel": "all", "threshold": 0.3}, {"channel": "all", "threshold": 0.3}),
@@ -302,22 +302,22 @@ def test_meanings_without_data(folders, tmp_path: Path):
         ({"kind": "labels", "iteration": -1}, {"kind": "labels", "iteration": -1}),
     ],
 )
-def test_pictures_are_those_of_the_command(runs, folders, question, options):
+def test_pictures_are_those_of_the_command(runs, folders, fields, options):
     expected = draw(str(folders["tagging"]), " ".join(SENTENCE), **options)
-    asked = {"run": "tagging", "sentence": SENTENCE, **question}
-    assert draw_file(runs, DrawRequest(**asked)) == expected.svg()
-    assert draw_file(runs, DrawRequest(**asked, format="html")) == expected.html()
+    body = {"run": "tagging", "sentence": SENTENCE, **fields}
+    assert draw_file(runs, DrawRequest(**body)) == expected.svg()
+    assert draw_file(runs, DrawRequest(**body, format="html")) == expected.html()
 
 
 def test_pictures_show_clamps(runs):
-    asked = {"run": "tagging", "sentence": SENTENCE, "threshold": 0.99, "format": "tex"}
+    body = {"run": "tagging", "sentence": SENTENCE, "threshold": 0.99, "format": "tex"}
     clamps = {"heads": [{"word": 0, "head": 3}]}
-    assert r"\depedge" not in draw_file(runs, DrawRequest(**asked))
-    assert draw_file(runs, DrawRequest(**asked, clamps=clamps)).count(r"\depedge") == 1
+    assert r"\depedge" not in draw_file(runs, DrawRequest(**body))
+    assert draw_file(runs, DrawRequest(**body, clamps=clamps)).count(r"\depedge") == 1
 
 
 @pytest.mark.parametrize(
-    ("request_", "named"),
+    ("fields", "named"),
     [
         ({"kind": "labels", "channel": 1}, "channel"),
         ({"channel": 7}, "channel 7"),
@@ -328,9 +328,9 @@ def test_pictures_show_clamps(runs):
         ({"sentence": "a " * 150, "threshold": 0}, "20,000 arcs"),
     ],
 )
-def test_pictures_that_cannot_be(runs, request_, named):
+def test_pictures_that_cannot_be(runs, fields, named):
     with refused(named):
-        draw_file(runs, DrawRequest(**{"run": "tagging", "sentence": SENTENCE, **request_}))
+        draw_file(runs, DrawRequest(**{"run": "tagging", "sentence": SENTENCE, **fields}))
 
 
 def test_numbers_are_rounded_to_four_digits():
