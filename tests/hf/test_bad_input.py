@@ -24,7 +24,7 @@ LABELS = {"id2label": {0: "A", 1: "B", 2: "C"}}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    base = tmp_path_factory.mktemp("runs")
+    base = tmp_path_factory.mktemp("bad_input")
     return {
         "mlm": saved(base / "mlm", "mlm"),
         "tied": saved(base / "tied", "mlm", TRANSFORMER),
