@@ -13,7 +13,7 @@ from helpers.commands import probformer
 from probformer.analysis.parse.command import parse_file
 from probformer.analysis.parse.scoring import ParserOptions
 from probformer.cli import app
-from probformer.cli.errors import _guarded
+from probformer.cli.errors import _report_errors
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
 from probformer.errors import InputError
@@ -202,7 +202,7 @@ def test_what_a_user_can_mend_is_no_traceback(error, message, capsys):
         raise error
 
     with pytest.raises(SystemExit) as stop:
-        _guarded(command)
+        _report_errors(command)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
 
@@ -212,7 +212,7 @@ def test_what_nobody_foresaw_is_not_hidden():
         raise RuntimeError("an illegal memory access was encountered")
 
     with pytest.raises(RuntimeError, match="illegal"):
-        _guarded(command)
+        _report_errors(command)
 
 
 @pytest.mark.parametrize("command", ["parse", "draw", "describe"])
