@@ -1,4 +1,4 @@
-// Writes beside the built page which sources it was built from; a test compares without npm.
+// Writes a hash of the sources beside the built page, which a test compares without npm.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

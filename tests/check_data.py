@@ -15,7 +15,7 @@ from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOBES, Entities
 
-from probformer.analysis.attachment import LEFT, RIGHT, Score, baseline_hits
+from probformer.analysis.parse.attachment import LEFT, RIGHT, Score, baseline_hits
 from probformer.config.lookup import read_settings
 from probformer.data.cogs import WordTags, form_from_tags, tags_from_form
 from probformer.data.corpus import build_vocabulary, load_corpus

@@ -1,4 +1,4 @@
-/** The server's API, version 1. */
+/** Client of the server's API, version 1. */
 
 export interface Run {
   name: string;
@@ -34,7 +34,7 @@ export interface Label {
   p: number;
 }
 
-/** What the task says; each task fills some of it. */
+/** The task's answer; each task has some of these fields. */
 export interface Answer {
   masks?: Record<string, number>[];
   tags?: string[] | Record<string, unknown[]>;
@@ -51,7 +51,7 @@ export interface Result {
   heads: number[][][][];
   /** steps × channels × dependents */
   root: number[][][] | null;
-  /** steps × words × the strongest few */
+  /** steps × words × the strongest labels */
   labels: Label[][][] | null;
   free_energy: number[] | null;
   answer: Answer;
@@ -60,22 +60,22 @@ export interface Result {
 export interface ChannelMeaning {
   number: number;
   distance: number;
-  /** The share of heads that come before their words. */
+  /** The share of heads before their words. */
   before: number;
-  /** What it links more than chance would: dependent, head, how much more. */
+  /** Links that are more frequent than by chance: dependent, head, lift. */
   links: [string, string, number][];
 }
 
 export interface LabelMeaning {
   label: number;
-  /** The share of words for which it is the strongest. */
+  /** The share of words whose strongest label it is. */
   strongest: number;
   /** The gold tags of those words, with their shares. */
   tags: [string, number][];
 }
 
 export interface Meanings {
-  /** What it was measured on. */
+  /** The text that it was measured on. */
   text: string;
   labels: LabelMeaning[] | null;
   channels: ChannelMeaning[];
@@ -94,11 +94,11 @@ export interface Drawing {
   clamps: Clamps;
 }
 
-/** A sentence to show to the person. */
+/** An error whose message is shown to the user. */
 export class ApiError extends Error {}
 
 export async function fetchRuns(): Promise<Run[]> {
-  const { runs } = await asked<{ runs: Run[] }>("runs");
+  const { runs } = await fetchJson<{ runs: Run[] }>("runs");
   return runs;
 }
 
@@ -109,19 +109,19 @@ export async function infer(
   signal: AbortSignal,
 ): Promise<Result> {
   const body = { run, sentences: [words], clamps };
-  const { results } = await asked<{ results: Result[] }>("infer", { body, signal });
+  const { results } = await fetchJson<{ results: Result[] }>("infer", { body, signal });
   const [result] = results;
   if (!result) throw new ApiError("The server gave no answer for this sentence.");
   return result;
 }
 
 export async function fetchOwners(run: string, label: number): Promise<string[]> {
-  const found = await asked<{ words: string[] }>(`runs/${encodeURIComponent(run)}/labels/${label}`);
+  const found = await fetchJson<{ words: string[] }>(`runs/${encodeURIComponent(run)}/labels/${label}`);
   return found.words;
 }
 
 export function fetchMeanings(run: string): Promise<Meanings> {
-  return asked(`runs/${encodeURIComponent(run)}/meanings`);
+  return fetchJson(`runs/${encodeURIComponent(run)}/meanings`);
 }
 
 export async function draw(drawing: Drawing): Promise<Blob> {
@@ -133,7 +133,7 @@ interface Options {
   signal?: AbortSignal;
 }
 
-async function asked<T>(path: string, options: Options = {}): Promise<T> {
+async function fetchJson<T>(path: string, options: Options = {}): Promise<T> {
   return (await (await response(path, options)).json()) as T;
 }
 

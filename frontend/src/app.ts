@@ -1,4 +1,4 @@
-/** The page: the sentence, the runs that read it, and the state that they share. */
+/** The page: the sentence, one or two runs, and their common state. */
 
 import type { Run } from "./api";
 import { counted, element, errorLine, percent, uniqueId } from "./dom";
@@ -45,7 +45,7 @@ export class App {
     addEventListener("hashchange", () => this.open(location.hash.slice(1)));
   }
 
-  /** What a link says, or the first run's example. */
+  /** The state of a link, by default the example of the first run. */
   private open(fragment: string): void {
     const { state, notes } = fromFragment(fragment, this.runs);
     this.note.textContent = notes.join(" ");
@@ -53,7 +53,7 @@ export class App {
     this.set(state, "sentence");
   }
 
-  /** With a cause, all panels ask their runs anew, or `only` one of them. */
+  /** With a cause, all panels, or `only` one of them, request inference. */
   private set(state: State, cause: Cause | null = null, milliseconds = 0, only?: number): void {
     this.state = state;
     this.showControls();
@@ -62,14 +62,14 @@ export class App {
     if (refusal) this.errors[0]!.textContent = refusal;
     state.panels.forEach((own, at) => {
       if (refusal) this.panels[at]?.stop();
-      const asks = !refusal && (only ?? at) === at;
-      this.panels[at]?.update(state, own, asks ? cause : null, milliseconds);
+      const requests = !refusal && (only ?? at) === at;
+      this.panels[at]?.update(state, own, requests ? cause : null, milliseconds);
     });
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(() => this.writeAddress(), ADDRESS);
   }
 
-  /** Not at once: browsers refuse many changes of the address in a row, and very long ones. */
+  /** Delayed, as browsers refuse many changes of the address in a row, and very long ones. */
   private writeAddress(): void {
     const fragment = toFragment(this.state);
     if (fragment.length <= LONGEST_LINK) history.replaceState(null, "", `#${fragment}`);
@@ -80,7 +80,7 @@ export class App {
     this.set({ ...this.state, panels }, cause, 0, at);
   }
 
-  /** A panel for each run of the state; those that are there stay. */
+  /** A panel for each run of the state; existing ones are kept. */
   private matchPanels(): void {
     this.panels = this.state.panels.map((own, at) => {
       const known = this.panels[at];
@@ -141,8 +141,8 @@ export class App {
     const lead = element(
       "p",
       { class: "lead" },
-      "For every word, the model looks for a head: the word that it depends on. Arcs point from " +
-        "heads to words, the stronger the likelier. Move the slider to watch inference settle, " +
+      "For every word, the model infers a head: the word that it depends on. Arcs point from " +
+        "heads to words, the stronger the likelier. Move the slider to follow inference step by step, " +
         "and click a word to hide it.",
     );
     const errors = element("div", { id: "sentence-errors" }, ...this.errors, this.note);
@@ -169,9 +169,9 @@ export class App {
   }
 }
 
-/** What is not worth sending. */
+/** Why a sentence is not sent, or "". */
 function refusalOf(words: number): string {
-  if (!words) return "Type a sentence to see how it is read.";
+  if (!words) return "Type a sentence.";
   const count = counted(words, "word");
   return words > MOST_WORDS ? `This has ${count}, too many for one sentence.` : "";
 }

@@ -1,13 +1,14 @@
-/** Arcs over words as SVG: laid out once for all steps, so that words and arcs keep their places. */
+/** Arcs over words as SVG, with one layout for all steps, so that words and arcs do not move. */
 
 import { svg } from "./dom";
-import { type Bow, layOut, type Measure, type Row } from "./layout";
+import { type Bow, layOut, type Measure, type Row } from "./arcLayout";
 import type { StrongArc } from "./strength";
-import { cut, isRightToLeft, pixels, runRightToLeft, shown } from "./words";
+import { pixels } from "./textWidth";
+import { cut, escaped, isRightToLeft, runRightToLeft } from "./words";
 
-export interface WordLook {
+export interface DrawnWord {
   text: string;
-  /** A line below: a tag, a guess. */
+  /** A line below the word: a tag, or a predicted word. */
   note: string;
   classes: string;
 }
@@ -47,7 +48,7 @@ export interface DrawnArc {
 
 export interface Drawing {
   node: SVGSVGElement;
-  /** Both parts, where an arc is in two rows. */
+  /** An arc between two rows has a part in each. */
   arcs: DrawnArc[];
   words: SVGGElement[];
   rows: number;
@@ -58,14 +59,14 @@ const FOOT = 12;
 const CURVE = 9;
 const BETWEEN = 14;
 
-/** `steps` has the arcs of each step; none is shown until `show` is called. */
+/** `steps` has the arcs of each step; `show` makes those of one step visible. */
 export function drawArcs(
-  words: readonly WordLook[],
+  words: readonly DrawnWord[],
   steps: readonly StrongArc[][],
   size: Size,
   limit: number,
 ): Drawing {
-  const texts = words.map((word) => shown(word.text));
+  const texts = words.map((word) => escaped(word.text));
   const widths = words.map((word, at) =>
     Math.max(pixels(texts[at] ?? "", size.font) + 6, pixels(word.note, 0.75 * size.font)),
   );
@@ -124,7 +125,7 @@ function showArc(
 
 function drawRow(
   row: Row,
-  words: readonly WordLook[],
+  words: readonly DrawnWord[],
   texts: readonly string[],
   widths: readonly number[],
   size: Size,
@@ -152,7 +153,7 @@ function drawRow(
 }
 
 function drawWord(
-  look: WordLook,
+  look: DrawnWord,
   text: string,
   width: number,
   size: Size,

@@ -1,4 +1,4 @@
-/** Which channel the picture shows, and what that channel means. */
+/** Choice of the channel to show, with a description of it. */
 
 import { ApiError, type Channel, type Run } from "./api";
 import { type Chips, chips } from "./chips";
@@ -30,7 +30,7 @@ export class ChannelChoice {
     this.shown = channel;
     this.choice.choose(String(channel));
     this.error.textContent = "";
-    this.meaning.textContent = typeof channel === "number" ? "…" : this.explained(channel);
+    this.meaning.textContent = typeof channel === "number" ? "…" : this.description(channel);
     if (typeof channel !== "number") return;
     this.meanings.channel(channel).then(
       (text) => {
@@ -45,7 +45,7 @@ export class ChannelChoice {
     );
   }
 
-  private explained(channel: "average" | "all"): string {
+  private description(channel: "average" | "all"): string {
     const what = this.run.model === "pt" ? "channel" : "attention head";
     const each = `Each ${what} chooses a head for every word`;
     return channel === "average" ? `${each}; this is their average.` : `${each}.`;

@@ -1,4 +1,4 @@
-/** A choice of one among a few: radio buttons that look like chips. */
+/** A choice of one option: radio buttons styled as chips. */
 
 import { element, uniqueId } from "./dom";
 

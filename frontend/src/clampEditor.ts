@@ -1,10 +1,10 @@
-/** Heads and labels that are held fixed: a form to add one, and a list to take them away again. */
+/** Clamped heads and labels: a form to add one, and a list to remove them. */
 
 import type { Clamps, Run } from "./api";
 import { element, errorLine, uniqueId } from "./dom";
 import { keepingFocus } from "./focus";
 import { clampCount, withHead, withLabel } from "./state";
-import { shown } from "./words";
+import { escaped } from "./words";
 
 export class ClampEditor {
   readonly node: HTMLElement;
@@ -47,15 +47,15 @@ export class ClampEditor {
   }
 
   draw(words: readonly string[], clamps: Clamps): void {
-    if (words.join(" ") !== this.words.join(" ")) this.offer(words);
+    if (words.join(" ") !== this.words.join(" ")) this.fillOptions(words);
     this.clamps = clamps;
     keepingFocus(this.list, () => this.list.replaceChildren(...this.items()));
     this.list.hidden = !clampCount(clamps);
   }
 
-  private offer(words: readonly string[]): void {
+  private fillOptions(words: readonly string[]): void {
     this.words = words;
-    const options = () => words.map((word, at) => option(at, `${at + 1} ${shown(word)}`));
+    const options = () => words.map((word, at) => option(at, `${at + 1} ${escaped(word)}`));
     const roots = this.run.has_root ? [option("root", "ROOT")] : [];
     refill(this.dependent, options());
     refill(this.head, [...roots, ...options()]);
@@ -65,7 +65,7 @@ export class ClampEditor {
 
   private items(): HTMLElement[] {
     const { heads, labels } = this.clamps;
-    const name = (word: number) => shown(this.words[word] ?? "");
+    const name = (word: number) => escaped(this.words[word] ?? "");
     const ofHeads = heads.map((clamp) => {
       const head = clamp.head === "root" ? "ROOT" : name(clamp.head);
       const where = clamp.channel === "all" ? "in all channels" : `in channel ${clamp.channel}`;
@@ -118,7 +118,7 @@ function option(value: string | number, text: string): HTMLOptionElement {
   return element("option", { value }, text);
 }
 
-/** What was chosen stays chosen, where it is still there. */
+/** Keeps the chosen option if it still exists. */
 function refill(select: HTMLSelectElement, options: HTMLOptionElement[]): void {
   const chosen = select.value;
   select.replaceChildren(...options);

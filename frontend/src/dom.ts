@@ -1,4 +1,4 @@
-/** Elements. Text goes in as text and values as attributes: nothing here is ever parsed as markup. */
+/** Elements: strings become text nodes or attribute values, and are never parsed as markup. */
 
 type Value = string | number | boolean | ((event: never) => void);
 type Child = Node | string | null;
@@ -40,18 +40,18 @@ function filled<E extends Element>(
 
 let made = 0;
 
-/** An id for a label and what it names; panels come twice. */
+/** A unique id, for a label and its input, as there may be two panels. */
 export function uniqueId(what: string): string {
   made += 1;
   return `${what}-${made}`;
 }
 
-/** Message for the eye and, as an alert, for a screen reader; empty takes no room. */
+/** An error message, which screen readers announce; an empty one takes no space. */
 export function errorLine(): HTMLParagraphElement {
   return element("p", { class: "error", role: "alert" });
 }
 
-/** Hand a file to the person. */
+/** Download a file. */
 export function download(content: Blob, name: string): void {
   const address = URL.createObjectURL(content);
   element("a", { href: address, download: name }).click();

@@ -1,4 +1,4 @@
-/** What is drawn anew keeps the focus, by the `data-key` of what had it. */
+/** Keeps the focus when elements are rebuilt, by their `data-key`. */
 
 export function keepingFocus(container: Element, rebuild: () => void): void {
   const focused = document.activeElement;

@@ -1,6 +1,6 @@
-/** All channels as small pictures; each is a button that chooses its channel. */
+/** Small pictures of all channels; each is a button that chooses its channel. */
 
-import { drawArcs, type Drawing, SMALL, type WordLook } from "./arcs";
+import { drawArcs, type Drawing, SMALL, type DrawnWord } from "./arcs";
 import { element } from "./dom";
 import { keepingFocus } from "./focus";
 import type { StrongArc } from "./strength";
@@ -10,7 +10,7 @@ const MOST_COLUMNS = 4;
 
 export class Grid {
   readonly node = element("div", { class: "grid" });
-  private words: readonly WordLook[] = [];
+  private words: readonly DrawnWord[] = [];
   /** channels × steps × arcs */
   private channels: readonly StrongArc[][][] = [];
   private step = 0;
@@ -23,7 +23,7 @@ export class Grid {
     }).observe(this.node);
   }
 
-  draw(words: readonly WordLook[], channels: readonly StrongArc[][][], step: number): void {
+  draw(words: readonly DrawnWord[], channels: readonly StrongArc[][][], step: number): void {
     this.words = words;
     this.channels = channels;
     this.step = step;
@@ -45,7 +45,7 @@ export class Grid {
     this.show(this.step);
   }
 
-  /** In as many columns as leave every sentence in one row; a long one breaks in any case. */
+  /** The most columns with which every sentence fits into one row, if there are any. */
   private fitted(): Drawing[] {
     const most = Math.max(1, Math.min(MOST_COLUMNS, Math.floor(this.width / NARROWEST)));
     for (let columns = most; columns > 0; columns -= 1) {

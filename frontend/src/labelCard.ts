@@ -1,9 +1,9 @@
-/** What a label means, and a button that holds a word at it. */
+/** The meaning of a label, and a button that clamps a word to it. */
 
 import { ApiError, type Run } from "./api";
 import { element, errorLine } from "./dom";
 import type { MeaningsOf } from "./meanings";
-import { shown } from "./words";
+import { escaped } from "./words";
 
 export class LabelCard {
   readonly node: HTMLElement;
@@ -50,7 +50,7 @@ export class LabelCard {
       (words) => {
         if (!current()) return;
         this.owners.textContent = words.length
-          ? `is owned by ${words.map(shown).join(" · ")}`
+          ? `is owned by ${words.map(escaped).join(" · ")}`
           : "is owned by no word of its own";
       },
       (reason: unknown) => this.fail(reason, current()),

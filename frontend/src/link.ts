@@ -1,4 +1,4 @@
-/** The state as the fragment of an address, which a browser never sends anywhere. */
+/** The state as the fragment of a URL, which browsers do not send to the server. */
 
 import type { Channel, Clamps, Run } from "./api";
 import { freshPanel, type PanelState, type State, usualThreshold } from "./state";
@@ -23,7 +23,7 @@ export function toFragment(state: State): string {
   return fields.toString();
 }
 
-/** What a link says, as far as it makes sense here, and what of it does not. */
+/** The state of a link, as far as it fits the open runs, and notes on what does not. */
 export function fromFragment(fragment: string, runs: Run[]): { state: State; notes: string[] } {
   const fields = new URLSearchParams(fragment);
   const notes: string[] = [];

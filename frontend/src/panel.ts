@@ -1,4 +1,4 @@
-/** One run: how it reads the sentence, and what can be done about it. */
+/** One run: its marginals and answer for the sentence, with controls. */
 
 import { answerLine } from "./answer";
 import type { Channel, Clamps, Drawing, Run } from "./api";
@@ -9,20 +9,20 @@ import { Grid } from "./grid";
 import { MeaningsOf } from "./meanings";
 import { PickMode } from "./pickMode";
 import { Picture } from "./picture";
-import { Reader, type Reading } from "./reader";
+import { InferenceClient, type Inferred } from "./inference";
 import { shareBar } from "./share";
 import { type PanelState, sentWords, type State, withLabel } from "./state";
 import { headsOf, strongArcs } from "./strength";
 import { Timeline } from "./timeline";
 import { WordTable } from "./wordTable";
 import { wordButtons } from "./wordButtons";
-import { shown, split } from "./words";
+import { escaped, split } from "./words";
 
-/** What a request was sent for, and so where its error belongs. */
+/** What changed before a request, which says where an error is shown. */
 export type Cause = "sentence" | "clamps";
 
 export interface PanelHooks {
-  /** A cause asks the run again. */
+  /** With a cause, the run infers again. */
   change(next: Partial<PanelState>, cause?: Cause): void;
   toggleMask(word: number): void;
   sentenceError(message: string): void;
@@ -51,8 +51,8 @@ export class Panel {
   private readonly timeline: Timeline;
   private readonly clamps: ClampEditor;
   private readonly table: WordTable;
-  private readonly reader: Reader;
-  private reading: Reading | null = null;
+  private readonly client: InferenceClient;
+  private inferred: Inferred | null = null;
   private cause: Cause = "sentence";
   private state!: State;
   private panel!: PanelState;
@@ -76,14 +76,14 @@ export class Panel {
       holdHead: (clamps) => this.clampTo(clamps),
       redraw: () => this.drawPicture(),
     });
-    this.reader = new Reader(
-      (reading) => this.accept(reading),
+    this.client = new InferenceClient(
+      (inferred) => this.accept(inferred),
       (message) => this.fail(message),
     );
     this.node = this.build();
   }
 
-  /** Show the state; with a cause, ask the run anew after so many milliseconds. */
+  /** Show the state; with a cause, request inference after a delay in milliseconds. */
   update(state: State, panel: PanelState, cause: Cause | null, milliseconds = 0): void {
     const before = this.panel as PanelState | undefined;
     const redraw = before?.channel !== panel.channel || this.state.threshold !== state.threshold;
@@ -93,18 +93,18 @@ export class Panel {
     if (cause || this.isCurrent()) this.clamps.draw(split(state.text), panel.clamps);
     if (cause) {
       this.cause = cause;
-      this.pick.forget();
-      this.reader.ask(state, panel, milliseconds);
+      this.pick.reset();
+      this.client.request(state, panel, milliseconds);
       this.node.setAttribute("aria-busy", "true");
     }
-    if (!this.reading) return;
+    if (!this.inferred) return;
     if (redraw) this.drawPicture();
     else this.showStep();
   }
 
-  /** Before it is taken off the page, or while there is nothing to read. */
+  /** Before the panel is removed, or while there is no valid sentence. */
   stop(): void {
-    this.reader.cancel();
+    this.client.cancel();
     this.timeline.pause();
     this.node.removeAttribute("aria-busy");
   }
@@ -113,9 +113,9 @@ export class Panel {
     if (this.isCurrent()) this.pick.pick(word);
   }
 
-  /** Whether the words of the picture are still those of the sentence. */
+  /** Whether the picture shows the current sentence. */
   private isCurrent(): boolean {
-    return this.reading?.text === this.state.text;
+    return this.inferred?.text === this.state.text;
   }
 
   private build(): HTMLElement {
@@ -144,14 +144,14 @@ export class Panel {
     );
   }
 
-  private accept(reading: Reading): void {
-    this.reading = reading;
+  private accept(inferred: Inferred): void {
+    this.inferred = inferred;
     this.node.removeAttribute("aria-busy");
     this.clamps.error.textContent = "";
     this.hooks.sentenceError("");
-    this.answer.replaceChildren(...answerLine(reading.result, this.run, reading.words));
-    const { result } = reading;
-    this.unknown.replaceChildren(...unknownLine(reading));
+    this.answer.replaceChildren(...answerLine(inferred.result, this.run, inferred.words));
+    const { result } = inferred;
+    this.unknown.replaceChildren(...unknownLine(inferred));
     this.timeline.draw(result.heads.length, result.free_energy, this.step());
     this.drawPicture();
   }
@@ -163,13 +163,13 @@ export class Panel {
   }
 
   private drawPicture(): void {
-    if (!this.reading) return;
+    if (!this.inferred) return;
     const { channel, clamps } = this.panel;
     const all = channel === "all";
     this.grid.node.hidden = !all;
     this.picture.node.hidden = all;
     this.pick.node.hidden = all;
-    const looks = wordButtons(this.reading, clamps, this.pick.picked, this.pick.hides);
+    const looks = wordButtons(this.inferred, clamps, this.pick.picked, this.pick.hides);
     const numbers = all ? Array.from({ length: this.run.channels }, (_, at) => at) : [channel];
     const arcs = numbers.map((number) => this.arcsOf(number));
     if (all) this.grid.draw(looks, arcs, this.step());
@@ -177,21 +177,21 @@ export class Panel {
     const least = percent(this.state.threshold);
     const some = arcs.flat(2).length;
     this.empty.textContent = some ? "" : `No head is as likely as ${least}: move “Arcs from” down.`;
-    this.pick.say(this.reading.words, this.panel);
+    this.pick.say(this.inferred.words, this.panel);
     this.showStep();
   }
 
-  /** The strong arcs of every step. */
+  /** The arcs above the threshold, of every step. */
   private arcsOf(channel: Channel) {
-    const { result } = this.reading as Reading;
+    const { result } = this.inferred as Inferred;
     return result.heads.map((_, step) =>
       strongArcs(headsOf(result, step, channel), this.state.threshold),
     );
   }
 
   private showStep(): void {
-    if (!this.reading) return;
-    const { result, words } = this.reading;
+    if (!this.inferred) return;
+    const { result, words } = this.inferred;
     const step = this.step();
     this.picture.show(step);
     this.grid.show(step);
@@ -206,16 +206,16 @@ export class Panel {
   }
 
   private lastStep(): number {
-    return this.reading?.result.heads.length ?? this.run.steps;
+    return this.inferred?.result.heads.length ?? this.run.steps;
   }
 
   private clampTo(clamps: Clamps): void {
     this.hooks.change({ clamps }, "clamps");
   }
 
-  /** A page can replay inference, a picture shows one step of it. */
+  /** A page shows all iterations, a picture one of them. */
   private drawingFor(format: Drawing["format"]): Drawing | null {
-    if (!this.reading) return null;
+    if (!this.inferred) return null;
     const { channel, clamps, run } = this.panel;
     const replay = format === "html" && channel !== "all";
     return {
@@ -231,8 +231,8 @@ export class Panel {
   }
 }
 
-function unknownLine({ words, result }: Reading): (Node | string)[] {
-  const names = new Set(result.unknown.map((at) => shown(words[at] ?? "")));
+function unknownLine({ words, result }: Inferred): (Node | string)[] {
+  const names = new Set(result.unknown.map((at) => escaped(words[at] ?? "")));
   if (!names.size) return [];
   const listed = [...names].flatMap((name, at) => [
     at ? ", " : "This run does not know ",

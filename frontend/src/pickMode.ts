@@ -1,10 +1,10 @@
-/** What a click on a word of the picture does: hide it, or say which word heads which. */
+/** What a click on a word does: mask it, or choose it as a dependent and then as a head. */
 
 import type { Clamps, Run } from "./api";
 import { chips } from "./chips";
 import { element } from "./dom";
 import { type PanelState, withHead } from "./state";
-import { shown } from "./words";
+import { escaped } from "./words";
 
 interface Hooks {
   toggleMask(word: number): void;
@@ -15,9 +15,9 @@ interface Hooks {
 export class PickMode {
   readonly node = element("div", { class: "pick" });
   hides = true;
-  /** The word that waits for its head. */
+  /** The dependent whose head is chosen next. */
   picked: number | null = null;
-  private readonly said = element("span", { role: "status", class: "dim" });
+  private readonly status = element("span", { role: "status", class: "dim" });
   private readonly toRoot: HTMLButtonElement | null;
   private panel: PanelState | null = null;
 
@@ -35,7 +35,7 @@ export class PickMode {
       hooks.redraw();
     });
     choice.choose("hide");
-    const line = element("p", { class: "pick-line" }, this.said, this.toRoot);
+    const line = element("p", { class: "pick-line" }, this.status, this.toRoot);
     this.node.append(choice.node, line);
   }
 
@@ -49,17 +49,17 @@ export class PickMode {
     }
   }
 
-  forget(): void {
+  reset(): void {
     this.picked = null;
   }
 
-  /** What to do next, in words. */
+  /** Shows the next step. */
   say(words: readonly string[], panel: PanelState): void {
     this.panel = panel;
-    const waits = this.picked === null ? null : shown(words[this.picked] ?? "");
-    const next = waits === null ? "Choose a word." : `Choose the head of “${waits}”`;
-    this.said.textContent = this.hides ? "" : next;
-    if (this.toRoot) this.toRoot.hidden = waits === null;
+    const dependent = this.picked === null ? null : escaped(words[this.picked] ?? "");
+    const next = dependent === null ? "Choose a word." : `Choose the head of “${dependent}”`;
+    this.status.textContent = this.hides ? "" : next;
+    if (this.toRoot) this.toRoot.hidden = dependent === null;
   }
 
   private hold(head: number | "root"): void {

@@ -1,12 +1,12 @@
-/** The large picture: words that can be clicked, arcs that follow the slider. */
+/** The large picture: words as buttons, and arcs of the current step. */
 
-import { type Drawing, drawArcs, FULL, NARROW, type WordLook } from "./arcs";
+import { type Drawing, drawArcs, FULL, NARROW, type DrawnWord } from "./arcs";
 import { element } from "./dom";
 import { keepingFocus } from "./focus";
 import type { StrongArc } from "./strength";
 import { runRightToLeft } from "./words";
 
-export interface WordButton extends WordLook {
+export interface WordButton extends DrawnWord {
   pressed: boolean;
   /** For screen readers. */
   name: string;
@@ -21,7 +21,7 @@ export class Picture {
   private step = 0;
   private drawing: Drawing | null = null;
   private width = 0;
-  /** The one word that the Tab key stops at; arrow keys move it. */
+  /** The word that the Tab key stops at; arrow keys move it. */
   private stop = 0;
 
   constructor(private readonly onPick: (word: number) => void) {
@@ -106,7 +106,7 @@ export class Picture {
     this.stop = to;
   }
 
-  /** The arcs of one word stand out from the others. */
+  /** Emphasises the arcs of one word. */
   private highlight(word: number | null): void {
     for (const arc of this.drawing?.arcs ?? []) {
       const near = word === null || arc.dependent === word || arc.head === word;

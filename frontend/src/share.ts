@@ -1,4 +1,4 @@
-/** The panel as a file: a picture, or one page that needs nothing else. */
+/** Buttons that save the panel: as a picture, or as a page that loads no other resource. */
 
 import { ApiError, draw, type Drawing } from "./api";
 import { download, element, errorLine } from "./dom";

@@ -1,4 +1,4 @@
-/** What the person has chosen, and the changes that a choice makes. All of it fits into a link. */
+/** The state of the page, which a link can hold, and its changes. */
 
 import type { Channel, Clamps, HeadClamp, LabelClamp } from "./api";
 import { MASK, split } from "./words";
@@ -6,7 +6,7 @@ import { MASK, split } from "./words";
 export interface PanelState {
   run: string;
   channel: Channel;
-  /** Counted from 1; null: the last one. */
+  /** Counted from 1; null for the last one. */
   step: number | null;
   clamps: Clamps;
 }
@@ -20,7 +20,7 @@ export interface State {
   panels: PanelState[];
 }
 
-/** An average over many channels is nowhere as sure as one over a few. */
+/** Averages over more channels have smaller maxima. */
 export function usualThreshold(channels: number): number {
   return channels > 4 ? 0.15 : 0.25;
 }
@@ -29,7 +29,7 @@ export function freshPanel(run: string): PanelState {
   return { run, channel: "average", step: null, clamps: { heads: [], labels: [] } };
 }
 
-/** The words as the model is to see them. */
+/** The words with masks, as sent to the model. */
 export function sentWords(state: State): string[] {
   return split(state.text).map((word, at) => (state.masks.has(at) ? MASK : word));
 }
@@ -40,7 +40,7 @@ export function withMaskToggled(state: State, word: number): State {
   return { ...state, masks };
 }
 
-/** Masks and clamps stay with their words where the words before and after stay. */
+/** Masks and clamps move with their words; those of edited words are dropped. */
 export function withText(state: State, text: string): State {
   const place = placesAfterEdit(split(state.text), split(text));
   const masks = new Set<number>();
@@ -69,7 +69,7 @@ function moved(clamp: HeadClamp, place: Place): HeadClamp[] {
   return word === null || head === null ? [] : [{ ...clamp, word, head }];
 }
 
-/** Where each word is after an edit: words in common at the start and at the end are the same. */
+/** The new position of each word; null unless it is in the common prefix or suffix. */
 function placesAfterEdit(before: string[], after: string[]): Place {
   const most = Math.min(before.length, after.length);
   let start = 0;

@@ -1,15 +1,15 @@
-/** From distributions over heads to the arcs that are worth drawing. */
+/** Arcs above a threshold, from distributions over heads. */
 
 import type { Channel, Result } from "./api";
 
 export interface StrongArc {
   dependent: number;
-  /** null: ROOT. */
+  /** null for ROOT. */
   head: number | null;
   probability: number;
 }
 
-/** Heads (n × n) and root (n) of a step, in one channel or on average. */
+/** Heads (n × n) and root (n) of a step, in one channel or averaged over channels. */
 export interface Heads {
   heads: number[][];
   root: number[] | null;
@@ -29,7 +29,7 @@ export function headsOf(result: Result, step: number, channel: Channel): Heads {
   };
 }
 
-/** The arcs of at least that probability; a word that attends to itself has no arc. */
+/** Arcs of at least that probability; attention of a word to itself is not drawn. */
 export function strongArcs({ heads, root }: Heads, threshold: number): StrongArc[] {
   const found: StrongArc[] = [];
   heads.forEach((row, dependent) => {

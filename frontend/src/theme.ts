@@ -1,4 +1,4 @@
-/** Light, dark, or as the system is; remembered where the browser allows it. */
+/** Light, dark, or as the system says; stored if the browser allows it. */
 
 import { type Chips, chips } from "./chips";
 
@@ -29,7 +29,7 @@ function remember(theme: string): void {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // private windows may refuse: the choice holds until the page is left
+    // private windows may refuse: the choice holds until the page is closed
   }
 }
 

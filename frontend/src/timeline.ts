@@ -1,4 +1,4 @@
-/** The slider over iterations or layers, play and pause, and the free energy above the slider. */
+/** The slider over iterations or layers, with play and pause and a plot of the free energy. */
 
 import { element, svg, uniqueId } from "./dom";
 
@@ -38,7 +38,7 @@ export class Timeline {
     );
   }
 
-  /** The sequence of a new answer; no energies where the model has none. */
+  /** The steps of a new answer; energies are null if the model has none. */
   draw(steps: number, energies: number[] | null, step: number): void {
     this.slider.max = String(steps);
     this.slider.disabled = this.play.disabled = steps < 2;
@@ -52,11 +52,11 @@ export class Timeline {
   show(step: number): void {
     const place = `${this.stepName} ${step + 1} of ${this.slider.max}`;
     const energy = this.energies?.[step];
-    const said = energy === undefined ? "no free energy" : `free energy ${energy.toFixed(2).replace("-", "−")}`;
+    const energyText = energy === undefined ? "no free energy" : `free energy ${energy.toFixed(2).replace("-", "−")}`;
     this.slider.value = String(step + 1);
-    this.slider.setAttribute("aria-valuetext", `${place}, ${said}`);
+    this.slider.setAttribute("aria-valuetext", `${place}, ${energyText}`);
     this.place.textContent = place;
-    this.energy.textContent = said;
+    this.energy.textContent = energyText;
     this.plot.querySelectorAll("circle").forEach((point, at) => {
       point.classList.toggle("current", at === step);
     });
@@ -85,7 +85,7 @@ export class Timeline {
   }
 }
 
-/** Widths are shares, so that the points stay above the slider's places at any size. */
+/** x in per cent, so that points stay above the positions of the slider at any width. */
 function curve(energies: readonly number[]): SVGElement[] {
   const least = Math.min(...energies);
   const range = Math.max(...energies) - least || 1;

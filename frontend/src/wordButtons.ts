@@ -1,14 +1,14 @@
-/** How the words of a reading look in the picture, and what a screen reader says of them. */
+/** The words of the picture: notes, states, and names for screen readers. */
 
 import { guessesOf, tagsOf } from "./answer";
 import type { Clamps } from "./api";
 import { percent } from "./dom";
 import type { WordButton } from "./picture";
-import type { Reading } from "./reader";
-import { MASK, shown } from "./words";
+import type { Inferred } from "./inference";
+import { MASK, escaped } from "./words";
 
 export function wordButtons(
-  { words, masks, result }: Reading,
+  { words, masks, result }: Inferred,
   clamps: Clamps,
   picked: number | null,
   hides: boolean,
@@ -20,7 +20,7 @@ export function wordButtons(
   return words.map((text, at) => {
     const hidden = masks.has(at) || text === MASK;
     const guess = guesses.get(at)?.[0];
-    const note = guess ? `${shown(guess[0])} ${percent(guess[1])}` : (tags?.[at] ?? "");
+    const note = guess ? `${escaped(guess[0])} ${percent(guess[1])}` : (tags?.[at] ?? "");
     const states = {
       hidden,
       unknown: unknown.has(at) && !hidden,
@@ -33,7 +33,7 @@ export function wordButtons(
       note,
       classes: active.join(" "),
       pressed: hides ? hidden : picked === at,
-      name: [shown(text), ...active, ...(note ? [note] : [])].join(", "),
+      name: [escaped(text), ...active, ...(note ? [note] : [])].join(", "),
     };
   });
 }

@@ -1,4 +1,4 @@
-/** Every word in a row: its tag, the likeliest head, the strongest labels. */
+/** A table of the words: tag, most probable head, strongest labels. */
 
 import { tagsOf } from "./answer";
 import type { Label, Result, Run } from "./api";
@@ -7,7 +7,7 @@ import { keepingFocus } from "./focus";
 import { LabelCard } from "./labelCard";
 import type { MeaningsOf } from "./meanings";
 import { type Heads, likeliestHeads } from "./strength";
-import { shown } from "./words";
+import { escaped } from "./words";
 
 const LABELS = 3;
 
@@ -53,10 +53,10 @@ export class WordTable {
     const best = likeliestHeads(heads);
     const tags = tagsOf(result);
     const rows = words.flatMap((word, at) => {
-      const cells = [element("th", { scope: "row" }, element("bdi", {}, shown(word)))];
+      const cells = [element("th", { scope: "row" }, element("bdi", {}, escaped(word)))];
       if (tags) cells.push(element("td", {}, tags[at] ?? ""));
       const arc = best[at];
-      const head = arc && (arc.head === null ? "ROOT" : shown(words[arc.head] ?? ""));
+      const head = arc && (arc.head === null ? "ROOT" : escaped(words[arc.head] ?? ""));
       const share = element("span", { class: "share" }, arc ? percent(arc.probability) : "");
       cells.push(element("td", {}, element("bdi", {}, head ?? "none"), " ", share));
       const strongest = result.labels?.[step]?.[at];
@@ -71,7 +71,7 @@ export class WordTable {
 
   private labelCell(word: number, labels: readonly Label[]): HTMLTableCellElement {
     const buttons = labels.map(({ label, p }, rank) => {
-      // by rank: a new answer may bring other labels, but the focus stays where it is
+      // by rank, so that the focus stays when a new answer has other labels
       const key = `label ${word} ${rank}`;
       const open = this.opened?.word === word && this.opened.label === label;
       const bar = element("span", { class: "bar" });

@@ -1,4 +1,4 @@
-"""The one kind of error a user is meant to read, and the checks that raise it.
+"""InputError, the error for wrong input, and the checks that raise it.
 
 Every message is one sentence: the argument, what is allowed, what was given.
 """
@@ -14,11 +14,17 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong; the message says what, and what is allowed."""
+    """An argument, setting or file is wrong; the message says which, and what is allowed."""
 
 
 class MissingPackage(InputError, ImportError):
-    """Packages that something needs are not installed; `source` is what pip gets them from."""
+    """Optional packages are not installed.
+
+    Args:
+        what: The feature that needs them.
+        packages: Their names, separated by spaces.
+        source: What to install with pip.
+    """
 
     def __init__(self, what: str, packages: str, source: str) -> None:
         *others, last = packages.split()
@@ -37,18 +43,18 @@ def require_packages(what: str, packages: str, source: str) -> None:
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """ "1 line", "2 lines"."""
+    """A number with its noun: "1 line", "2 lines"."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """GPUs and CPUs each say it in words of their own."""
+    """Errors of CUDA and of the CPU allocator have different texts."""
     words = ("out of memory", "allocate memory", "not enough memory")
     return isinstance(error, MemoryError) or any(text in str(error) for text in words)
 
 
 def shortened(text: str) -> str:
-    """A text in quotes, its middle left out if it is long."""
+    """A text in quotes; the middle of a long one is replaced by dots."""
     return reprlib.repr(text)
 
 
@@ -77,7 +83,7 @@ def require_between(
     low_open: bool = False,
     high_open: bool = False,
 ) -> None:
-    """low ≤ value ≤ high, or strictly where an end is open; infinity is never a value."""
+    """low ≤ value ≤ high, or strictly if an end is open; infinity is never allowed."""
     high_open = high_open or high == math.inf
     valid = isinstance(value, Real) and not isinstance(value, bool)
     if valid:

@@ -1,4 +1,4 @@
-"""Old import paths that documents named: each still gives the module that moved."""
+"""Old import paths that documents named: each imports the module at its new path."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 MOVED = {
+    "probformer.analysis.describing": "probformer.analysis.describe.description",
+    "probformer.analysis.drawing": "probformer.analysis.draw",
+    "probformer.analysis.reading": "probformer.analysis.marginals",
     "probformer.baselines": "probformer.models.transformer",
     "probformer.encoder": "probformer.models.encoder",
     "probformer.energy": "probformer.crf.energy",
@@ -25,7 +28,7 @@ MOVED = {
 
 
 class _OldPaths(MetaPathFinder, Loader):
-    """Hands out the module itself, not a copy: its classes stay the same under both names."""
+    """Finds the module itself, not a copy, so that its classes are the same under both paths."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -34,7 +37,7 @@ class _OldPaths(MetaPathFinder, Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = import_module(MOVED[spec.name])
-        spec.loader_state = module.__spec__  # the import system is about to replace it
+        spec.loader_state = module.__spec__  # the import system replaces it after this call
         return module
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,3 +1,3 @@
-"""From probabilities of heads to trees, under its public name: see `probformer.analysis.trees`."""
+"""The public name of `probformer.analysis.trees`: trees from probabilities of heads."""
 
 from probformer.analysis.trees import *  # noqa: F403

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from helpers.commands import probformer
+from helpers.messages import check_wording, refused
 from helpers.runs import PT, TRANSFORMER, settings
-from probformer.analysis import description_page
-from probformer.analysis.description_page import _escaped, describe_run
+from probformer.analysis.describe import command
+from probformer.analysis.describe.command import describe_run
+from probformer.analysis.describe.page import _escaped
 from probformer.config import FileData, from_dict
 from probformer.data.builtin import builtin_corpus
-from probformer.errors import InputError
 from probformer.runs.run_folder import load_run
 from probformer.training.commands import train_one
 
@@ -145,15 +146,14 @@ def test_a_page_replaces_only_a_page(folder, tmp_path, monkeypatch):
     text = folder / "words.txt"
     for _ in range(2):
         describe_run(folder / "pt", text, HERE, out=tmp_path / "page")
-    monkeypatch.setattr(description_page, "describe", lambda *_: pytest.fail("described"))
+    monkeypatch.setattr(command, "describe", lambda *_: pytest.fail("described"))
     for name in ("labels.svg", "description.md"):
         (tmp_path / name).write_text("mine")
-        message = f"{name}: is not part of a description, and would be overwritten"
-        with pytest.raises(InputError, match=message):
+        with refused(name):
             describe_run(folder / "pt", text, HERE, out=tmp_path)
         assert (tmp_path / name).read_text() == "mine"
         (tmp_path / name).unlink()
-    with pytest.raises(InputError, match="is a file, expected a folder to write to"):
+    with refused("words.txt"):
         describe_run(folder / "pt", text, HERE, out=text)
 
 
@@ -177,7 +177,7 @@ def test_words_are_no_markdown():
 
 def test_a_page_needs_matplotlib(folder, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pip install 'probformer\[plot\]'"):
+    with refused("probformer[plot]"):
         describe_run(folder / "pt", None, HERE, out=tmp_path / "page")
     assert not (tmp_path / "page").exists()
     describe_run(folder / "pt", None, HERE)
@@ -185,26 +185,26 @@ def test_a_page_needs_matplotlib(folder, tmp_path, monkeypatch):
 
 def test_wrong_input_is_one_sentence_and_status_2(folder):
     done = probformer("describe", "nowhere", cwd=folder, check=2)
-    assert done.stderr == "error: nowhere: is no run folder: config.json is missing\n"
+    check_wording(done.stderr, "nowhere", "config.json")
     done = probformer("describe", "pt", "empty.txt", cwd=folder, check=2)
-    assert done.stderr == "error: empty.txt: the file has no sentence, expected at least one\n"
+    check_wording(done.stderr, "empty.txt")
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"split": "dev", "file": "two.conllu"}, "give a file or --split, not both"),
-        ({"split": "gen"}, "split must be one of train, dev, test, got 'gen'"),
-        ({"file": "none.txt"}, "there is no such file"),
-        ({"file": "riddle.dat"}, "says nothing about the format, expected one that ends in .conll"),
-        ({"column": "deprel"}, "with tags (upos, xpos, entity), got 'deprel'"),
-        ({"iteration": 0}, "there is no iteration 0: the model has 2 iterations, 1 to 2"),
+        ({"split": "dev", "file": "two.conllu"}, "--split"),
+        ({"split": "gen"}, "gen"),
+        ({"file": "none.txt"}, "none.txt"),
+        ({"file": "riddle.dat"}, "riddle.dat"),
+        ({"column": "deprel"}, "column"),
+        ({"iteration": 0}, "iteration 0"),
     ],
 )
-def test_what_is_refused(folder, options, message):
+def test_what_is_refused(folder, options, named):
     if "file" in options:
         options = {**options, "file": folder / options["file"]}
-    with pytest.raises(InputError, match=re.escape(message)):
+    with refused(named):
         describe_run(folder / "pt", **{"file": None, "data": HERE, **options})
 
 
@@ -214,7 +214,7 @@ def test_the_page_is_written_before_anything_is_printed(folder, tmp_path, monkey
     def closed(*_):
         raise BrokenPipeError
 
-    monkeypatch.setattr(description_page, "_print", closed)
+    monkeypatch.setattr(command, "_print_tables", closed)
     with pytest.raises(BrokenPipeError):
         describe_run(folder / "pt", folder / "two.conllu", HERE, out=tmp_path / "page")
     assert "two.conllu" in next((tmp_path / "page").glob("*.md")).read_text()

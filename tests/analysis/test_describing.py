@@ -9,19 +9,24 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.messages import refused
 from helpers.runs import TRANSFORMER, ready, settings
-from probformer.analysis.associations import (
+from probformer.analysis.describe.associations import (
     entropy,
     excess,
     lift,
     mutual_information,
     numbered,
 )
-from probformer.analysis.channels import ROOT, LinkCounts, SpreadCounts, uniform_heads
-from probformer.analysis.describing import describe
-from probformer.analysis.reading import read_sentences
+from probformer.analysis.describe.channel_statistics import (
+    ROOT_NAME,
+    LinkCounts,
+    SpreadCounts,
+    uniform_heads,
+)
+from probformer.analysis.describe.description import describe
+from probformer.analysis.marginals import infer_sentences
 from probformer.data.sentence import Sentence
-from probformer.errors import InputError
 
 TEXT = [
     Sentence(("the", "dog", "ran"), {"upos": ("D", "N", "V"), "same": ("_",) * 3}),
@@ -148,7 +153,7 @@ def test_what_is_linked_by_loops():
     for numbers, (heads, root) in zip(classes, random_heads(), strict=True):
         counts.add(numbers, heads, root)
         for channel, i in product(range(2), range(len(numbers))):
-            weights[channel][numbers[i], ROOT] += root[channel, i]
+            weights[channel][numbers[i], ROOT_NAME] += root[channel, i]
             for j in range(len(numbers)):
                 weights[channel][numbers[i], numbers[j]] += heads[channel, i, j]
     for channel in range(2):
@@ -159,7 +164,7 @@ def test_what_is_linked_by_loops():
             of_b = sum(w for (_, x), w in weights[channel].items() if x == b)
             ratio = weight * total / (of_a * of_b)
             if a != 2 and b != 2 and ratio > 1.1:
-                key = names[a], b if b == ROOT else names[b]
+                key = names[a], b if b == ROOT_NAME else names[b]
                 found[key] = weight / 12, ratio
         expected = sorted(found, key=lambda key: -found[key][0] * log2(found[key][1]))
         links = counts.links(channel, most=10)
@@ -267,9 +272,11 @@ def test_any_run_against_its_readings(tmp_path: Path):
     found = describe(run, TEXT, iteration=1)
     assert found.iteration == 1
     soft, strongest = [], []
-    for sentence, reading in zip(TEXT, read_sentences(run, [s.words for s in TEXT]), strict=True):
-        assert reading.labels is not None
-        for tag, labels in zip(sentence.columns["upos"], reading.labels[0], strict=True):
+    for sentence, marginals in zip(
+        TEXT, infer_sentences(run, [s.words for s in TEXT]), strict=True
+    ):
+        assert marginals.labels is not None
+        for tag, labels in zip(sentence.columns["upos"], marginals.labels[0], strict=True):
             soft += [(label, tag, share) for label, share in enumerate(labels)]
             strongest.append((int(labels.argmax()), tag, 1))
     assert found.information[0].bits == pytest.approx(bits(soft))
@@ -291,9 +298,9 @@ def test_any_run_against_its_readings(tmp_path: Path):
 def test_the_root_is_a_head_too(tmp_path: Path):
     run = ready(settings("classification", size=60), tmp_path).run
     found = describe(run, TEXT)
-    readings = [*read_sentences(run, [s.words for s in TEXT])]
+    inferred = [*infer_sentences(run, [s.words for s in TEXT])]
     for channel in found.channels:
-        root = sum(r.root[-1, channel.number].sum() for r in readings if r.root is not None)
+        root = sum(r.root[-1, channel.number].sum() for r in inferred if r.root is not None)
         assert channel.spread.root == pytest.approx(root / 9)
         assert channel.spread.elsewhere == pytest.approx(0, abs=1e-6)
     assert found.uniform.root == pytest.approx((1 + 1 + 1) / 9)
@@ -317,9 +324,9 @@ def test_which_tags(tmp_path: Path):
     found = describe(run, untagged)
     assert (found.column, found.tags, found.information) == (None, [], [])
     assert all(not channel.tag_links and channel.word_links for channel in found.channels)
-    with pytest.raises(InputError, match=r"column must be one of the text with tags \(upos\), got"):
+    with refused("column", "(upos)"):
         describe(run, TEXT, "same")
-    with pytest.raises(InputError, match=r"\(none\), got 'upos'"):
+    with refused("column", "(none)"):
         describe(run, untagged, "upos")
     twice = [Sentence(("the",), {"lemma": ("a",), "any": ("Z",), "xpos": ("X",), "upos": ("U",)})]
     twice += [Sentence(("dog",), {"lemma": ("b",), "any": ("A",), "xpos": ("Y",), "upos": ("V",)})]
@@ -330,7 +337,7 @@ def test_which_tags(tmp_path: Path):
 
 def test_what_cannot_be_described(tmp_path: Path):
     run = by_hand(tmp_path)
-    with pytest.raises(InputError, match="the text must have sentences, got none"):
+    with refused("sentences"):
         describe(run, [])
-    with pytest.raises(InputError, match="there is no iteration 9"):
+    with refused("iteration 9"):
         describe(run, TEXT, iteration=9)

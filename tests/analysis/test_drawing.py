@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from helpers.messages import check_wording, refused
 from helpers.runs import PT, TRANSFORMER, saved
-from probformer.analysis.drawing import draw, owners
-from probformer.analysis.reading import read_sentences
+from probformer.analysis.draw import draw, owners
+from probformer.analysis.marginals import infer_sentences
 from probformer.cli import app
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
@@ -28,35 +29,35 @@ def arcs_of(panel):
 
 
 def test_channels_and_iterations_are_those_of_the_model(folder):
-    (reading,) = read_sentences(load_run(folder), [SENTENCE.split()])
-    assert reading.root is not None
+    (marginals,) = infer_sentences(load_run(folder), [SENTENCE.split()])
+    assert marginals.root is not None
     picture = draw(folder, SENTENCE, channel="1", iteration=1, threshold=0)
-    expected = {(i, j): reading.heads[0, 1, i, j] for i in range(4) for j in range(4) if i != j}
-    expected |= {(i, None): reading.root[0, 1, i] for i in range(4)}
+    expected = {(i, j): marginals.heads[0, 1, i, j] for i in range(4) for j in range(4) if i != j}
+    expected |= {(i, None): marginals.root[0, 1, i] for i in range(4)}
     assert arcs_of(picture.panels[0]) == pytest.approx(expected)
 
     (average,) = draw(folder, SENTENCE, threshold=0).panels
-    assert arcs_of(average)[0, 1] == pytest.approx(reading.heads[-1, :, 0, 1].mean())
-    assert arcs_of(average)[0, None] == pytest.approx(reading.root[-1, :, 0].mean())
+    assert arcs_of(average)[0, 1] == pytest.approx(marginals.heads[-1, :, 0, 1].mean())
+    assert arcs_of(average)[0, None] == pytest.approx(marginals.root[-1, :, 0].mean())
 
     grid = draw(folder, SENTENCE, channel="all", threshold=0)
     assert [panel.title for panel in grid.panels] == ["channel 0", "channel 1"]
     moving = draw(folder, SENTENCE, "iterations", channel="0", threshold=0)
     assert [panel.title for panel in moving.panels] == ["iteration 1 of 2", "iteration 2 of 2"]
     for t, panel in enumerate(moving.panels):
-        assert arcs_of(panel)[2, 3] == pytest.approx(reading.heads[t, 0, 2, 3])
+        assert arcs_of(panel)[2, 3] == pytest.approx(marginals.heads[t, 0, 2, 3])
     (_, matrix) = draw(folder, SENTENCE, "heat", channel="1").panels[0]
-    np.testing.assert_allclose(matrix[:, 0], reading.root[-1, 1])
-    np.testing.assert_allclose(matrix[:, 1:], reading.heads[-1, 1])
+    np.testing.assert_allclose(matrix[:, 0], marginals.root[-1, 1])
+    np.testing.assert_allclose(matrix[:, 1:], marginals.heads[-1, 1])
 
 
 def test_labels_are_owned_by_the_words_that_prefer_them(folder):
     run = load_run(folder)
-    (reading,) = read_sentences(run, [SENTENCE.split()])
-    assert reading.labels is not None
+    (marginals,) = infer_sentences(run, [SENTENCE.split()])
+    assert marginals.labels is not None
     picture = draw(folder, SENTENCE, "labels")
     strongest = picture.labels[0][0]
-    assert strongest.number == reading.labels[-1, 0].argmax()
+    assert strongest.number == marginals.labels[-1, 0].argmax()
     alone = run.model.encoder.word_scores.weight.detach().softmax(-1)[1:-1, strongest.number]
     assert strongest.owners[0] == run.vocabulary.words[1 + int(alone.argmax())]
 
@@ -74,11 +75,11 @@ def test_attention_of_a_transformer_has_pictures_but_no_labels(tmp_path: Path):
     assert [panel.title for panel in draw(folder, SENTENCE, "iterations").panels] == [
         "layer 1 of 1"
     ]
-    with pytest.raises(InputError, match="there is no layer 2: the model has 1 layer"):
+    with refused("layer 2"):
         draw(folder, SENTENCE, iteration=2)
-    with pytest.raises(InputError, match="labels are those of a probabilistic transformer"):
+    with refused("labels"):
         draw(folder, SENTENCE, "labels")
-    with pytest.raises(InputError, match="graphs are of probabilistic transformers"):
+    with refused("graphs"):
         draw(folder, kind="factors")
 
 
@@ -106,40 +107,40 @@ def test_words_that_the_model_does_not_know_are_named(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("out", "message"),
+    ("out", "named"),
     [
-        ("x.pdf", "x.pdf: the suffix must be one of .svg, .html, .tex, .txt"),
-        ("folder.svg", "folder.svg: is a folder, expected a file to write to"),
-        ("file/x.svg", "file/x.svg: cannot be written, "),
+        ("x.pdf", "x.pdf"),
+        ("folder.svg", "folder.svg"),
+        ("file/x.svg", "file/x.svg"),
     ],
 )
-def test_where_a_picture_cannot_go_is_said_first(tmp_path: Path, out, message):
+def test_where_a_picture_cannot_go_is_said_first(tmp_path: Path, out, named):
     """Before it is known that there is no run."""
     (tmp_path / "folder.svg").mkdir()
     (tmp_path / "file").touch()
     done = CliRunner().invoke(app, ["draw", "nowhere", SENTENCE, "--out", str(tmp_path / out)])
     assert isinstance(done.exception, InputError)
-    assert message in str(done.exception)
+    check_wording(str(done.exception), named)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "named"),
     [
-        (["  "], "a sentence must have words, got none"),
-        ([SENTENCE, "--channel", "2"], "there is no channel 2: the model has 2 channels, 0 to 1"),
-        ([SENTENCE, "--channel", "x"], "channel must be a number, 'average' or 'all', got 'x'"),
-        ([SENTENCE, "--channel", "best"], "channel 'best' needs gold heads, which a sentence on"),
-        ([SENTENCE, "--iteration", "3"], "there is no iteration 3: the model has 2 iterations"),
-        ([SENTENCE, "--threshold", "2"], "threshold must be a number in [0, 1], got 2.0"),
-        ([SENTENCE, "--kind", "cube"], "kind must be one of 'arcs'"),
-        ([SENTENCE, "--kind", "factors"], "sentence does not go with the kind 'factors'"),
-        ([SENTENCE, "--kind", "labels", "--channel", "1"], "channel does not go with the kind"),
-        ([SENTENCE, "--kind", "iterations", "--channel", "all"], "got 'all'"),
-        ([SENTENCE, "--out", "x.pdf"], "x.pdf: the suffix must be one of .svg, .html, .tex, .txt"),
-        (["--kind", "factors"], "a factor graph has no form as text: save it as .svg"),
+        (["  "], "words"),
+        ([SENTENCE, "--channel", "2"], "channel 2"),
+        ([SENTENCE, "--channel", "x"], "channel"),
+        ([SENTENCE, "--channel", "best"], "best"),
+        ([SENTENCE, "--iteration", "3"], "iteration 3"),
+        ([SENTENCE, "--threshold", "2"], "threshold"),
+        ([SENTENCE, "--kind", "cube"], "kind"),
+        ([SENTENCE, "--kind", "factors"], "sentence"),
+        ([SENTENCE, "--kind", "labels", "--channel", "1"], "labels"),
+        ([SENTENCE, "--kind", "iterations", "--channel", "all"], "all"),
+        ([SENTENCE, "--out", "x.pdf"], "x.pdf"),
+        (["--kind", "factors"], "factor graph"),
     ],
 )
-def test_wrong_input_is_one_clear_sentence(folder, arguments, message):
+def test_wrong_input_is_one_clear_sentence(folder, arguments, named):
     done = CliRunner().invoke(app, ["draw", folder, *arguments])
     assert isinstance(done.exception, InputError)  # which ends in exit status 2
-    assert message in str(done.exception)
+    check_wording(str(done.exception), named)

@@ -7,8 +7,8 @@ import networkx
 import numpy as np
 import pytest
 
+from helpers.messages import refused
 from probformer.analysis.trees import argmax_heads, decode, projective_tree, spanning_tree
-from probformer.errors import InputError
 from probformer.sentinels import ROOT
 
 
@@ -204,16 +204,16 @@ def test_a_score_that_is_very_low_forbids_and_leaves_the_others_as_they_are(find
 
 
 @pytest.mark.parametrize(
-    ("scores", "root", "decoder", "message"),
+    ("scores", "root", "decoder", "named"),
     [
-        (np.zeros((0, 0)), None, "tree", "a sentence must have words, got none"),
-        (np.zeros((2, 3)), None, "tree", r"scores must be of shape \(n, n\), got \(2, 3\)"),
-        (np.zeros((2, 2)), np.zeros(3), "tree", r"root must be of shape \(2,\), got \(3,\)"),
-        (np.full((2, 2), np.nan), None, "projective", "scores must be numbers below infinity"),
-        (np.zeros((2, 2)), np.full(2, np.inf), "argmax", "scores must be numbers below infinity"),
-        (np.zeros((2, 2)), None, "best", "decoder must be one of 'argmax', 'tree', 'projective'"),
+        (np.zeros((0, 0)), None, "tree", "words"),
+        (np.zeros((2, 3)), None, "tree", "scores"),
+        (np.zeros((2, 2)), np.zeros(3), "tree", "root"),
+        (np.full((2, 2), np.nan), None, "projective", "scores"),
+        (np.zeros((2, 2)), np.full(2, np.inf), "argmax", "scores"),
+        (np.zeros((2, 2)), None, "best", "decoder"),
     ],
 )
-def test_wrong_scores_are_refused(scores, root, decoder, message):
-    with pytest.raises(InputError, match=message):
+def test_wrong_scores_are_refused(scores, root, decoder, named):
+    with refused(named):
         decode(scores, root, decoder)

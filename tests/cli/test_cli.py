@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.commands import probformer
-from probformer.analysis.parse_command import parse_file
-from probformer.analysis.parsing import Question
+from probformer.analysis.parse.command import parse_file
+from probformer.analysis.parse.scoring import ParserOptions
 from probformer.cli import app
-from probformer.cli.errors import _guarded
+from probformer.cli.errors import _report_errors
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
 from probformer.errors import InputError
@@ -202,7 +202,7 @@ def test_what_a_user_can_mend_is_no_traceback(error, message, capsys):
         raise error
 
     with pytest.raises(SystemExit) as stop:
-        _guarded(command)
+        _report_errors(command)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
 
@@ -212,7 +212,7 @@ def test_what_nobody_foresaw_is_not_hidden():
         raise RuntimeError("an illegal memory access was encountered")
 
     with pytest.raises(RuntimeError, match="illegal"):
-        _guarded(command)
+        _report_errors(command)
 
 
 @pytest.mark.parametrize("command", ["parse", "draw", "describe"])
@@ -276,8 +276,8 @@ def test_trees_are_written_before_anything_is_printed(folder, tmp_path, monkeypa
     def closed(*_):
         raise BrokenPipeError
 
-    monkeypatch.setattr("probformer.analysis.parse_command._print", closed)
+    monkeypatch.setattr("probformer.analysis.parse.command.print_tables", closed)
     out = tmp_path / "out.conllu"
     with pytest.raises(BrokenPipeError):
-        parse_file(folder / "run", tmp_path / "some.conllu", tmp_path, Question(), out=out)
+        parse_file(folder / "run", tmp_path / "some.conllu", tmp_path, ParserOptions(), out=out)
     assert out.read_text().count("dog") == 1

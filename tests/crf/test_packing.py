@@ -86,7 +86,7 @@ def test_a_full_row_and_an_encoder():
 )
 def test_a_wrong_packing_is_refused_by_name(changes):
     given = {"starts": torch.tensor([0, 2]).int(), "lengths": torch.tensor([2, 2]).int()}
-    packing = Packing(**{**given, "longest": 4, **WRONG[name]})
+    packing = Packing(**{**given, "longest": 4, **changes})
     unary, mask = torch.zeros(1, 4, 5, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
     with refused(f"packing.{next(iter(changes))}"):
         mean_field(unary, mask, build(), packing=packing)

@@ -1,4 +1,4 @@
-"""The explorer in a real browser: a server with small trained runs, and a watch on its pages."""
+"""The explorer in a browser: a server with small trained runs, and a log of each page."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from helpers.runs import PT, TRANSFORMER, ready, settings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-QUIET = [  # a browser calls home unless told not to
+QUIET = [  # no connections of the browser itself
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-gpu",
@@ -49,7 +49,7 @@ def explorer(folder: Path):
 
 
 class Watch:
-    """What a page asks for, and what goes wrong in it."""
+    """Requests and errors of a page."""
 
     def __init__(self, page):
         self.requests, self.errors = [], []
@@ -65,7 +65,7 @@ class Watch:
         return sum(request.url.endswith("/infer") for request in self.requests)
 
     def refusals(self) -> list[str]:
-        """Browsers write a line for every answer that is an error; they are taken off the list."""
+        """Removes and returns the lines that browsers log for answers with an error status."""
         refused = [error for error in self.errors if "status of 4" in error]
         self.errors = [error for error in self.errors if error not in refused]
         return refused
@@ -77,9 +77,9 @@ class Watch:
 
 
 def settle(page):
-    """Until no answer is awaited.
+    """Wait until no request is pending.
 
-    By a locator: `wait_for_function` would look again by `eval`, which the page's policy forbids.
+    With a locator, as `wait_for_function` polls with `eval`, which the page's policy forbids.
     """
     page.wait_for_timeout(300)
     page.locator("[aria-busy]").first.wait_for(state="detached")
@@ -98,5 +98,5 @@ def words(page) -> list[str]:
 
 
 def arcs(page) -> list[str]:
-    """Those that are shown, with their probabilities."""
+    """Titles of the visible arcs: words and probabilities."""
     return page.locator(".arc:not(.absent) > title").all_text_contents()

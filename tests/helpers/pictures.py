@@ -1,4 +1,4 @@
-"""One picture of every kind, of words that may be anything."""
+"""One picture of every kind, for any words."""
 
 import numpy as np
 

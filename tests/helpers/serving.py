@@ -1,4 +1,4 @@
-"""The explorer on a port, for tests."""
+"""The explorer as a server, for tests."""
 
 import threading
 from collections.abc import Iterator
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 import httpx
 
 from probformer.web.app import PAGE, build_app
+from probformer.web.open_runs import OpenRuns
 from probformer.web.server import build_server, listen
-from probformer.web.service import Explorer
 
 
 @contextmanager
-def serving(explorer: Explorer, page=PAGE) -> Iterator[httpx.Client]:
+def serving(runs: OpenRuns, page=PAGE) -> Iterator[httpx.Client]:
     """A real server in a thread, and a client for it."""
     listening = listen("127.0.0.1", 0)
-    server = build_server(build_app(explorer, page=page))
+    server = build_server(build_app(runs, page=page))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     port = listening.getsockname()[1]

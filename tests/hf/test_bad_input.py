@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from helpers.messages import refused
 from helpers.runs import PT, TRANSFORMER, saved
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
@@ -23,7 +24,7 @@ LABELS = {"id2label": {0: "A", 1: "B", 2: "C"}}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    base = tmp_path_factory.mktemp("runs")
+    base = tmp_path_factory.mktemp("bad_input")
     return {
         "mlm": saved(base / "mlm", "mlm"),
         "tied": saved(base / "tied", "mlm", TRANSFORMER),
@@ -54,26 +55,25 @@ def change_config(folder, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-def refused(folder, message, cls=hf.ProbformerForMaskedLM, **options):
-    with pytest.raises(InputError, match=message) as caught:
+def load_refused(folder, *named, cls=hf.ProbformerForMaskedLM, **options):
+    with refused(*named):
         cls.from_pretrained(folder, **options)
-    assert "\n" not in str(caught.value)
 
 
 def test_no_run(tmp_path):
-    refused(tmp_path, "is no run: config.json is missing")
+    load_refused(tmp_path, "config.json")
     with pytest.raises((OSError, ValueError), match=r"config\.json"):
         transformers.AutoModel.from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "model.safetensors").write_bytes(b"")
-    refused(tmp_path, "is no run: the model type of config.json is 'bert'")
+    load_refused(tmp_path, "'bert'")
 
 
 def test_a_version_to_come(copy_of):
     folder = copy_of("mlm")
     change_config(folder, format_version=2)
-    refused(folder, "has the format version 2, this version reads 1")
-    with pytest.raises(InputError, match="the format version 2"):
+    load_refused(folder, "format version 2")
+    with refused("format version 2"):
         transformers.AutoModel.from_pretrained(folder)
 
 
@@ -81,51 +81,52 @@ def test_settings_that_do_not_exist(copy_of):
     folder = copy_of("mlm")
     encoder = json.loads((folder / "config.json").read_text())["encoder"]
     change_config(folder, encoder={**encoder, "lables": 3})
-    refused(folder, "unknown setting lables .did you mean 'labels'")
+    load_refused(folder, "lables", "'labels'")
     change_config(folder, encoder={"kind": "rnn"})
-    refused(folder, "the encoder's kind must be 'pt' or 'transformer'")
+    load_refused(folder, "kind", "rnn")
 
 
 def test_weights_that_are_missing(copy_of):
     folder = copy_of("mlm")
     change_weights(folder, lambda weights: weights.pop("encoder.potentials.words.U"))
-    message = r"the weights do not fit config.json: missing encoder\.potentials\.words\.U$"
-    refused(folder, message)
-    refused(folder, message, hf.ProbformerModel)
-    refused(folder, message, hf.ProbformerForTokenClassification, **LABELS)
+    missing = "missing encoder.potentials.words.U"
+    load_refused(folder, missing)
+    load_refused(folder, missing, cls=hf.ProbformerModel)
+    load_refused(folder, missing, cls=hf.ProbformerForTokenClassification, **LABELS)
 
 
 @pytest.mark.parametrize("name", ["mlm", "tied"])
 def test_a_head_that_is_missing(copy_of, name):
     folder = copy_of(name)
     change_weights(folder, lambda weights: weights.pop("head.bias"))
-    refused(folder, r"missing head\.bias$")
+    load_refused(folder, "missing head.bias")
     hf.ProbformerModel.from_pretrained(folder)  # which has none
 
 
 def test_weights_too_many(copy_of):
     folder = copy_of("mlm")
     change_weights(folder, lambda weights: weights.update({"encoder.extra": torch.ones(2)}))
-    refused(folder, r"unknown encoder\.extra$")
-    refused(folder, r"unknown encoder\.extra$", hf.ProbformerModel)
+    load_refused(folder, "unknown encoder.extra")
+    load_refused(folder, "unknown encoder.extra", cls=hf.ProbformerModel)
     change_weights(folder, lambda weights: weights.pop("encoder.extra"))
     change_weights(folder, lambda weights: weights.update({"head.extra": torch.ones(2)}))
-    refused(folder, r"unknown head\.extra$")
+    load_refused(folder, "unknown head.extra")
 
 
 def test_weights_of_another_shape(copy_of):
     folder = copy_of("tagging")
     change_weights(folder, lambda weights: weights.update({"head.bias": torch.ones(2)}))
-    refused(folder, r"of another shape head\.bias$", hf.ProbformerForTokenClassification)
+    load_refused(folder, "head.bias", cls=hf.ProbformerForTokenClassification)
 
 
 def test_weights_cut_off(copy_of):
     folder = copy_of("mlm")
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[:100])
-    refused(folder, "the weights cannot be read as safetensors")
+    with pytest.raises(InputError, match="as safetensors: "):  # the rest is the library's
+        hf.ProbformerForMaskedLM.from_pretrained(folder)
     (folder / "model.safetensors").unlink()
-    refused(folder, r"has no weights: model\.safetensors is missing")
+    load_refused(folder, "model.safetensors")
 
 
 def test_weights_from_memory(made):
@@ -135,7 +136,7 @@ def test_weights_from_memory(made):
     same = hf.ProbformerForMaskedLM.from_pretrained(None, **given)
     assert torch.equal(same.head.weight, weights["head.weight"])
     del weights["head.bias"]
-    refused(None, r"^state_dict: the weights do not fit config.json: missing head\.bias$", **given)
+    load_refused(None, "state_dict", "missing head.bias", **given)
 
 
 class Bomb:
@@ -147,10 +148,10 @@ def test_pickles_are_not_opened(copy_of):
     folder = copy_of("mlm")
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
-    refused(folder, r"pytorch_model\.bin is a pickle, which can run code of others")
-    with pytest.raises(InputError, match="is a pickle"):
+    load_refused(folder, "pytorch_model.bin", "pickle")
+    with refused("pickle"):
         transformers.AutoModelForMaskedLM.from_pretrained(folder, trust_remote_code=True)
-    refused(folder, "safetensors alone", use_safetensors=False)
+    load_refused(folder, "use_safetensors", use_safetensors=False)
 
 
 def test_code_in_a_folder_is_not_run(copy_of):
@@ -172,13 +173,12 @@ def test_a_tokenizer_of_another_model(copy_of, tmp_path):
     folder = copy_of("mlm")
     other = saved(tmp_path / "other", "mlm", PT, VocabularySettings(size=50))
     shutil.copy(other / "tokenizer.json", folder)
-    message = "the tokenizer does not fit the model: tokenizer.json has 50 entries"
-    with pytest.raises(InputError, match=message):
+    with refused("tokenizer.json", "50 entries"):
         transformers.AutoTokenizer.from_pretrained(folder)
-    with pytest.raises(InputError, match="the vocabulary does not fit the model"):
+    with refused("vocabulary"):
         load_run(folder)
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(InputError, match=r"has no vocabulary: tokenizer\.json is missing"):
+    with refused("tokenizer.json"):
         transformers.AutoTokenizer.from_pretrained(folder)
 
 
@@ -214,7 +214,9 @@ def test_a_new_head_is_new(made):
     stored = load_file(made["tagging"] / "model.safetensors")["head.weight"]
     assert torch.equal(same.head.weight, stored)  # other names for the same classes
     assert same.config.task["tags"] == list(relabelled.values())
-    refused(made["tagging"], "of another shape head", hf.ProbformerForTokenClassification, **LABELS)
+    load_refused(
+        made["tagging"], "another shape", cls=hf.ProbformerForTokenClassification, **LABELS
+    )
     fewer = hf.ProbformerForTokenClassification.from_pretrained(
         made["tagging"], ignore_mismatched_sizes=True, **LABELS
     )
@@ -232,9 +234,9 @@ def test_a_new_head_is_new(made):
 def test_an_encoder_alone_has_no_answers(made, tmp_path):
     hf.ProbformerModel.from_pretrained(made["tagging"]).save_pretrained(tmp_path)
     shutil.copy(made["tagging"] / "tokenizer.json", tmp_path)
-    with pytest.raises(InputError, match="has no task, but an encoder alone"):
+    with refused("no task"):
         load_run(tmp_path)
-    refused(tmp_path, "the model has no task", hf.ProbformerForTokenClassification)
+    load_refused(tmp_path, "no task", cls=hf.ProbformerForTokenClassification)
 
 
 def test_without_transformers():

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from helpers.hf_runs import LINES, encoded, name_of_checkpointing
+from helpers.messages import refused
 from helpers.runs import PT, TRANSFORMER
-from probformer.errors import InputError
 
 transformers = pytest.importorskip("transformers", reason="needs the package transformers")
 import probformer.hf as hf  # noqa: E402
@@ -156,7 +156,7 @@ def test_labels_that_no_word_has_are_refused():
     for wrong in (WORDS - 1, WORDS, -1):
         labels = ids.clone()
         labels[1, 1] = wrong
-        with pytest.raises(InputError, match=f"labels must be -100 or words, 0 … 29.*got {wrong}"):
+        with refused("labels", str(wrong)):
             model(ids, mask, labels=labels)
 
 
@@ -164,13 +164,11 @@ def test_what_a_model_does_not_take_is_refused():
     model, (ids, mask) = masked_model(PT), batch()
     with pytest.raises(TypeError, match="position_ids"):
         model(ids, mask, position_ids=ids)
-    with pytest.raises(InputError, match=r"words must be in 0 … 29, got 30"):
+    with refused("words", "30"):
         model(torch.tensor([[1, 30]]))
-    with pytest.raises(InputError, match=r"input_ids must have shape \(batch, words\), got \(2,\)"):
+    with refused("input_ids", "(2,)"):
         model(torch.tensor([1, 2]))
-    with pytest.raises(
-        InputError, match=r"attention_mask must have input_ids' shape \(3, 5\), got"
-    ):
+    with refused("attention_mask", "(3, 5)"):
         model(ids, mask[:, 1:])
 
 
@@ -227,7 +225,7 @@ def test_more_words(encoder, tmp_path):
     again = hf.ProbformerForMaskedLM.from_pretrained(tmp_path)
     with torch.no_grad():
         assert torch.equal(again(ids, mask).logits, model(ids, mask).logits)
-    with pytest.raises(InputError, match="there must be more than 29 words"):
+    with refused("29"):
         model.resize_token_embeddings(WORDS - 1)
     model.resize_token_embeddings(WORDS)
     ids[0, 0] = 1

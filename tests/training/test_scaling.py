@@ -15,7 +15,7 @@ import torch
 
 from helpers.launched import ONE_NODE, TORCHRUN, launched, steps_saved, train
 from helpers.runs import assert_same_runs
-from probformer.cli.errors import _guarded
+from probformer.cli.errors import _report_errors
 from probformer.errors import InputError
 from probformer.runs.run_folder import read_metrics
 from probformer.training import processes
@@ -261,7 +261,7 @@ def test_torchrun_finds_a_whole_error_file_or_none(monkeypatch, tmp_path, stoppe
     if stopped:
         monkeypatch.setattr(Path, "write_text", write_and_be_stopped)
     with pytest.raises(SystemExit):
-        _guarded(command)
+        _report_errors(command)
     if stopped:
         assert not error.exists()
     else:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.messages import refused
 from helpers.pictures import HOSTILE, pictures, random_heads
 from probformer import viz
 from probformer.config import (
@@ -19,7 +20,6 @@ from probformer.config import (
     RootSettings,
     RotarySettings,
 )
-from probformer.errors import InputError
 from probformer.viz.words import pixels
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -248,44 +248,44 @@ def test_files_by_suffix(tmp_path: Path):
         path = tmp_path / "new" / f"x.{suffix}"
         picture.save(path)
         assert path.read_text(encoding="utf-8") == written
-    with pytest.raises(InputError, match=r"x\.pdf: the suffix must be one of \.svg"):
+    with refused("x.pdf"):
         picture.save(tmp_path / "x.pdf")
-    with pytest.raises(InputError, match=r"^a heat map has no form in TikZ: save it as"):
+    with refused("heat map", "TikZ"):
         viz.heat_map("ab", [[0, 1], [0, 0]]).save(tmp_path / "x.tex")
-    with pytest.raises(InputError, match=r"^a factor graph has no form as text"):
+    with refused("factor graph", "text"):
         viz.factor_graph(EncoderSettings()).save(tmp_path / "x.txt")
     assert "<svg" in picture._repr_html_()
 
 
 @pytest.mark.parametrize(
-    ("words", "heads", "root", "message"),
+    ("words", "heads", "root", "named"),
     [
-        ([], np.zeros((0, 0)), None, "a sentence must have words"),
-        (["a"], [[0, 1]], None, r"heads must have the shape \(1, 1\)"),
-        (["a"], [[2.0]], None, "heads must be probabilities"),
-        (["a"], [[float("nan")]], None, "heads must be probabilities"),
-        (["a"], [[0]], [0, 1], r"root must have the shape \(1,\)"),
-        (["a", "b"], [[0, 1], [0]], None, "heads must be numbers, in rows of the same length"),
-        (["a"], [["x"]], None, "heads must be numbers"),
-        (["a"], [[0]], {}, "root must be numbers"),
-        ([7], [[0]], None, "a word must be of kind str, got int"),
+        ([], np.zeros((0, 0)), None, "words"),
+        (["a"], [[0, 1]], None, "heads"),
+        (["a"], [[2.0]], None, "heads"),
+        (["a"], [[float("nan")]], None, "heads"),
+        (["a"], [[0]], [0, 1], "root"),
+        (["a", "b"], [[0, 1], [0]], None, "heads"),
+        (["a"], [["x"]], None, "heads"),
+        (["a"], [[0]], {}, "root"),
+        ([7], [[0]], None, "word"),
     ],
 )
-def test_wrong_numbers_are_refused(words, heads, root, message):
+def test_wrong_numbers_are_refused(words, heads, root, named):
     for draw in (viz.arcs, viz.animation, viz.heat_map):
-        with pytest.raises(InputError, match=message):
+        with refused(named):
             draw(words, heads, root)
 
 
 def test_other_wrong_input_is_refused():
-    with pytest.raises(InputError, match="titles must be 1 text, got 2"):
+    with refused("titles"):
         viz.heat_map("a", [[0]], titles=["b", "c"])
-    with pytest.raises(InputError, match="a sentence must have words"):
+    with refused("words"):
         viz.label_table([], np.zeros((0, 3)))
-    with pytest.raises(InputError, match=r"marginals must have the shape \(1, d\), got \(3,\)"):
+    with refused("marginals", "(3,)"):
         viz.label_table("a", [0.2, 0.3, 0.5])
-    with pytest.raises(InputError, match=r"marginals must have the shape \(1, d\), got \(1, 0\)"):
+    with refused("marginals", "(1, 0)"):
         viz.label_table("a", [[]])
     for wrong in (float("nan"), -0.1, 1.5):
-        with pytest.raises(InputError, match="marginals must be probabilities, numbers from 0"):
+        with refused("marginals"):
             viz.label_table("a", [[wrong, 0.5]])

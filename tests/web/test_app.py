@@ -9,7 +9,7 @@ import pytest
 
 from helpers.runs import PT, saved
 from helpers.serving import serving
-from probformer.web.service import Explorer
+from probformer.web.open_runs import OpenRuns
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -31,7 +31,7 @@ def client(tmp_path_factory):
         saved(base / "rooted run", "tagging", {**PT, "root": {"labels": 5}}),
     ]
     (base / "secret.txt").write_text("a secret")
-    with serving(Explorer(folders, Path("."))) as client:
+    with serving(OpenRuns(folders, Path("."))) as client:
         yield client
 
 
@@ -256,7 +256,7 @@ def test_sentences_have_limits(client):
 
 
 def test_a_large_body_is_refused(client):
-    refusal = "a request may have 256 KB: ask for fewer sentences"
+    refusal = "a request may have 256 KB: send fewer sentences"
     assert refused(infer(client, "a" * 1_000_000), 413) == refusal
     most = b'{"run": "mlm", "sentences": ["a"]}'.ljust(256 * 1024)
     assert client.post("/api/v1/infer", content=most, headers=JSON).status_code == 200
@@ -322,9 +322,9 @@ def test_a_mistake_of_ours_shows_nothing(client, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("a secret of the machine")
 
-    monkeypatch.setattr("probformer.web.service._result", broken)
+    monkeypatch.setattr("probformer.web.infer._result", broken)
     error = refused(infer(client, "the dog"), 500)
-    assert error == "something went wrong inside the explorer: its terminal says what"
+    assert error == "internal error: the terminal of the explorer shows the traceback"
     for _ in range(100):  # it is written down after the answer is sent
         if "a secret of the machine" in caplog.text:
             break
@@ -333,11 +333,11 @@ def test_a_mistake_of_ours_shows_nothing(client, monkeypatch, caplog):
 
 
 def test_a_method_that_does_not_fit(client):
-    assert refused(client.get("/api/v1/infer"), 405) == "this address does not take such requests"
+    assert refused(client.get("/api/v1/infer"), 405) == "this address does not support this method"
 
 
 def test_the_page_and_its_files(tmp_path: Path):
-    with serving(Explorer([], Path(".")), tmp_path) as client:
+    with serving(OpenRuns([], Path(".")), tmp_path) as client:
         error = refused(client.get("/"), 404)
         assert error.startswith("the page was not built into this installation")
         assert refused(client.get("/assets/index.js"), 404) == "there is nothing at this address"
@@ -346,7 +346,7 @@ def test_the_page_and_its_files(tmp_path: Path):
     (page / "index.html").write_text("<!doctype html><title>x</title>")
     (page / "assets/index.js").write_text("export {}")
     (tmp_path / "secret.txt").write_text("a secret")
-    with serving(Explorer([], Path(".")), page) as client:
+    with serving(OpenRuns([], Path(".")), page) as client:
         response = client.get("/")
         assert "<title>" in response.text
         assert response.headers["content-type"] == "text/html; charset=utf-8"

@@ -9,8 +9,8 @@ import pytest
 from helpers.blocks import ROOT, blocks_of
 from helpers.runs import PT, saved
 from helpers.serving import serving
-from probformer.web import guard, questions, service
-from probformer.web.service import Explorer
+from probformer.web import guard, limits, requests
+from probformer.web.open_runs import OpenRuns
 
 TEXT = (ROOT / "docs/api.md").read_text(encoding="utf-8")
 CODE = [(block.language, block.code) for block in blocks_of(TEXT)]
@@ -22,7 +22,7 @@ def client(tmp_path_factory):
     """A run of the sizes that the page shows."""
     encoder = {**PT, "labels": 64, "channels": 4, "inference": {"iterations": 3}}
     folder = saved(tmp_path_factory.mktemp("runs") / "mlm-builtin-pt", "mlm", encoder)
-    with serving(Explorer([folder], ROOT)) as client:
+    with serving(OpenRuns([folder], ROOT)) as client:
         yield client
 
 
@@ -94,13 +94,13 @@ def test_every_address_is_documented(client):
 
 def test_limits_are_those_of_the_code():
     for number, what in (
-        (questions.MOST_SENTENCES, "sentences"),
-        (service._MOST_WORDS, "words"),
-        (service._MOST_PIECES, "pieces"),
-        (service._LONGEST_WORD, "characters"),
-        (service._MOST_NUMBERS, "numbers"),
-        (service._MOST_ARCS, "arcs"),
-        (service._MOST_CELLS, "cells"),
-        (guard.MOST_BYTES // 1024, "KB"),
+        (requests.MAX_SENTENCES, "sentences"),
+        (limits.MAX_WORDS, "words"),
+        (limits.MAX_PIECES, "pieces"),
+        (limits.MAX_CHARACTERS, "characters"),
+        (limits.MAX_NUMBERS, "numbers"),
+        (limits.MAX_ARCS, "arcs"),
+        (limits.MAX_CELLS, "cells"),
+        (guard.MAX_BYTES // 1024, "KB"),
     ):
         assert re.search(rf"\b{number:,}\s+{what}", TEXT), what

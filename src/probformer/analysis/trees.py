@@ -1,15 +1,14 @@
-"""From the probabilities of heads to one head for each word.
+"""Decoding: one head for each word, from the log probabilities of heads.
 
-`scores[i, j]` is log P(word j heads word i), `root[i]` is log P(word i hangs from the root).
-Without `root` any word may be the root of the tree, all with the probability 1/n.
+`scores[i, j]` is log P(word j heads word i), `root[i]` is log P(ROOT heads word i). Without `root`
+any word may be the root of the tree, all with the probability 1/n.
 
-A tree with forbidden arcs (−∞) is given only where there is no other, and then one with as few of
-them as possible. The same scores give the same heads: of equally good ones some are taken, always
-the same.
+A tree has a forbidden arc (−∞) only if every tree has one, and then as few as possible. Decoding is
+deterministic: ties are always broken the same way.
 
-Inside, an arc's worth is a complex number, as NumPy compares and adds those: the real part, which
-counts what is forbidden, comes first, and the imaginary part is the score. A price in the same
-number would drown the scores of all others.
+Internally the weight of an arc is a complex number, since NumPy compares those by the real part
+first: the real part counts forbidden arcs, the imaginary part is the score. A large negative
+penalty within the score would cost the others their precision.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ DECODERS = ("argmax", "tree", "projective")
 _LARGEST = 900
 """The exponent of the largest score, by base 2: floats end at 1024."""
 
-_Worth = NDArray[np.complex128]
+_Weights = NDArray[np.complex128]
 _Ints = NDArray[np.int64]
 
 
@@ -37,7 +36,20 @@ def decode(
     decoder: str = "tree",
     single_root: bool = True,
 ) -> _Ints:
-    """The head of each word: `argmax_heads`, `spanning_tree` or `projective_tree`."""
+    """The head of each word, by one of three decoders.
+
+    Args:
+        scores: (n, n), log P(word j heads word i) in row i.
+        root: (n,), log P(ROOT heads word i).
+        decoder: "argmax", "tree" (`spanning_tree`) or "projective" (`projective_tree`).
+        single_root: Whether a tree has exactly one word under ROOT.
+
+    Returns:
+        (n,): the index of each word's head, −1 for ROOT.
+
+    Raises:
+        InputError: Shapes do not fit, scores are NaN or +∞, or the decoder does not exist.
+    """
     require_one_of("decoder", decoder, DECODERS)
     if decoder == "argmax":
         return argmax_heads(scores, root)
@@ -46,9 +58,15 @@ def decode(
 
 
 def argmax_heads(scores: ArrayLike, root: ArrayLike | None = None) -> _Ints:
-    """The best head of each word alone, be it a tree or not; without `root`, always a word.
+    """The best head of each word independently; the result may have cycles.
 
-    A sentence of one word has no other word: it hangs from the root.
+    Args:
+        scores: (n, n), log P(word j heads word i) in row i.
+        root: (n,), log P(ROOT heads word i). Without it heads are words, except in a sentence of
+            one word, whose head is ROOT.
+
+    Returns:
+        (n,): the index of each word's head, −1 for ROOT.
     """
     arcs = _arcs(scores, root)
     if root is None and len(arcs) > 2:
@@ -59,7 +77,16 @@ def argmax_heads(scores: ArrayLike, root: ArrayLike | None = None) -> _Ints:
 def spanning_tree(
     scores: ArrayLike, root: ArrayLike | None = None, single_root: bool = True
 ) -> _Ints:
-    """The best tree, by the algorithm of Chu and Liu, and of Edmonds."""
+    """The best tree, by the algorithm of Chu and Liu, and of Edmonds.
+
+    Args:
+        scores: (n, n), log P(word j heads word i) in row i.
+        root: (n,), log P(ROOT heads word i).
+        single_root: Whether the tree has exactly one word under ROOT.
+
+    Returns:
+        (n,): the index of each word's head, −1 for ROOT.
+    """
     arcs = _arcs(scores, root)
     if single_root:
         arcs[:, 0] -= len(arcs)  # a second root is worse than n forbidden arcs
@@ -69,12 +96,21 @@ def spanning_tree(
 def projective_tree(
     scores: ArrayLike, root: ArrayLike | None = None, single_root: bool = True
 ) -> _Ints:
-    """The best tree whose arcs do not cross, by the algorithm of Eisner."""
+    """The best tree without crossing arcs, by the algorithm of Eisner.
+
+    Args:
+        scores: (n, n), log P(word j heads word i) in row i.
+        root: (n,), log P(ROOT heads word i).
+        single_root: Whether the tree has exactly one word under ROOT.
+
+    Returns:
+        (n,): the index of each word's head, −1 for ROOT.
+    """
     return _eisner(_arcs(scores, root), single_root)[1:] - 1
 
 
-def _arcs(scores: ArrayLike, root: ArrayLike | None) -> _Worth:
-    """(n+1, n+1) with the root as word 0; −∞ where there can be no arc, and finite elsewhere."""
+def _arcs(scores: ArrayLike, root: ArrayLike | None) -> _Weights:
+    """(n+1, n+1) with ROOT as word 0; −∞ where no arc can be, finite elsewhere."""
     words = np.asarray(scores, dtype=float)
     n = len(words) if words.ndim else 0
     require(words.shape == (n, n), f"scores must be of shape (n, n), got {words.shape}")
@@ -97,12 +133,12 @@ def _arcs(scores: ArrayLike, root: ArrayLike | None) -> _Worth:
     return arcs
 
 
-def _arborescence(arcs: _Worth) -> _Ints:
-    """Take the best head of each word; make a cycle one word, and begin again."""
+def _arborescence(arcs: _Weights) -> _Ints:
+    """Take the best head of each word; contract a cycle to one word, and repeat."""
     arcs, contracted = arcs.copy(), []
     while (cycle := _find_cycle(heads := arcs.argmax(1))) is not None:
-        # From now on the cycle's first word stands for all of it: as a head, its best member does;
-        # as a dependent, the member for which it is best to leave its head in the cycle.
+        # The cycle's first word now represents all of it: as a head with the weights of its best
+        # member, as a dependent with those of the member that gains most by leaving the cycle.
         leaving = arcs[cycle] - arcs[cycle, heads[cycle]][:, None]
         contracted.append((cycle, heads[cycle], leaving.argmax(0), arcs[:, cycle].argmax(1)))
         first = cycle[0]
@@ -134,7 +170,7 @@ def _find_cycle(heads: _Ints) -> _Ints | None:
     return None
 
 
-def _eisner(arcs: _Worth, single_root: bool) -> _Ints:
+def _eisner(arcs: _Weights, single_root: bool) -> _Ints:
     """Chart parsing: all spans of a width at once.
 
     A span is complete if its head has all its dependents in it, and open if its ends are head and
@@ -166,7 +202,7 @@ def _eisner(arcs: _Worth, single_root: bool) -> _Ints:
 
 
 def _heads_from(splits: _Ints) -> _Ints:
-    """Follow the splits of a chart down from the whole sentence."""
+    """Backtrack through the splits of a chart from the whole sentence."""
     heads = np.zeros(len(splits[0]), dtype=np.int64)
     complete = [(0, len(heads) - 1, True)]  # start, end, whether the head is the start
     while complete:

@@ -1,4 +1,4 @@
-"""The command line: a file a command. Nothing heavy is imported before a command needs it."""
+"""The command line: one file per command, which imports torch only when the command runs."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ for command in (
 app.add_typer(data.app, name="data")
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(given: bool) -> None:
+    if given:
         typer.echo(f"probformer {probformer.__version__}")
         raise typer.Exit()
 
@@ -53,7 +53,10 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="The version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Probabilistic transformers: train, evaluate and use encoders that infer dependencies."""

@@ -14,22 +14,24 @@ def describe(
     run: RunFolder,
     file: Annotated[
         Path | None,
-        typer.Argument(help="A text: .conllu, .mrg, .txt, or as the run's; a split if none."),
+        typer.Argument(
+            help="A .conllu, .mrg or .txt file, or one like the run's; by default a split."
+        ),
     ] = None,
     data: DataFolder = Path("."),
     split: Annotated[
-        str | None, typer.Option(help="Of the run's data: train, dev (by default), test or gen.")
+        str | None, typer.Option(help="Of the run's data: train, dev (the default), test or gen.")
     ] = None,
     column: Annotated[
         str | None, typer.Option(help="The tags that labels and channels are compared with.")
     ] = None,
     iteration: Annotated[int, ITERATION] = -1,
     out: Annotated[
-        Path | None, typer.Option(help="Write a page with plots into this folder, too.")
+        Path | None, typer.Option(help="Also write a page with plots into this folder.")
     ] = None,
     json: Annotated[bool, JSON] = False,
 ) -> None:
-    """What labels mean and channels do: words, tags, distances, and what is linked."""
-    from probformer.analysis.description_page import describe_run
+    """Describe labels and channels: words, tags, distances, and links."""
+    from probformer.analysis.describe.command import describe_run
 
     describe_run(run, file, data, split, column, iteration, out, json)

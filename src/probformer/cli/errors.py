@@ -1,4 +1,4 @@
-"""How a command ends: with an error that a user can mend, as one sentence and exit status 2."""
+"""Errors of commands: what a user can fix is one sentence on standard error and exit status 2."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from probformer.errors import InputError, is_out_of_memory
 def run_command(command: Callable[[], Any]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an old terminal may not know all letters
-    signal.signal(signal.SIGTERM, _terminate)  # so that runs side by side are stopped too
+            stream.reconfigure(errors="replace")  # encodings of old terminals lack letters
+    signal.signal(signal.SIGTERM, _terminate)  # an exception, so that child processes are stopped
     try:
-        _guarded(command)
+        _report_errors(command)
     except SystemExit as end:
         if "RANK" in os.environ:
-            _end_at_once(end.code)
+            _exit_now(end.code)
         raise
 
 
-def _end_at_once(status: Any) -> None:
-    """One of several processes: torch's threads between them may abort it while Python ends."""
+def _exit_now(status: Any) -> None:
+    """Of several processes: torch's communication threads may abort while Python shuts down."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
             stream.flush()
@@ -43,7 +43,7 @@ def _terminate(number: int, frame: object) -> None:
     raise SystemExit(128 + number)
 
 
-def _guarded(command: Callable[[], Any]) -> None:
+def _report_errors(command: Callable[[], Any]) -> None:
     try:
         command()
     except InputError as error:
@@ -61,14 +61,15 @@ def _fail(message: str) -> None:
     typer.echo(f"error: {message}", err=True)
     if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
         with suppress(OSError):
-            _tell_torchrun(Path(path), message)
+            _write_for_torchrun(Path(path), message)
     raise SystemExit(2)
 
 
-def _tell_torchrun(path: Path, message: str) -> None:
-    """It repeats the message at its end, and dies of a file half written.
+def _write_for_torchrun(path: Path, message: str) -> None:
+    """torchrun prints the message at its end.
 
-    Which its own SIGTERM would leave, sent to us because another process has died.
+    It crashes on a partial file, which the SIGTERM it sends after another process's failure could
+    leave: hence the rename.
     """
     part = path.with_name(path.name + ".part")
     part.write_text(json.dumps({"message": message, "timestamp": int(time.time())}))

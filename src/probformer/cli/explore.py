@@ -14,14 +14,19 @@ def explore(
     runs: Annotated[list[Path], typer.Argument(help="Run folders.")],
     data: DataFolder = Path("."),
     host: Annotated[
-        str, typer.Option(help="The address to listen on; any other lets other machines in.")
+        str,
+        typer.Option(
+            help="The address to listen on; others than the default may be open to other machines."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The next free one if it is taken.")
+        int, typer.Option(min=0, max=65535, help="If it is taken, the next free port.")
     ] = 8765,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
 ) -> None:
-    """A page that shows how runs read the sentences you type."""
+    """Serve a page that shows the heads and labels that runs infer for your sentences."""
     from probformer.web.server import serve
 
     serve(runs, data, host, port, browser)

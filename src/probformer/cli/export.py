@@ -17,10 +17,10 @@ def export(
         bool, typer.Option("--torch", help="Write model.pt2, a program of torch.export.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Where the file goes; into the run folder by default.")
+        Path | None, typer.Option(help="The file to write; by default in the run folder.")
     ] = None,
 ) -> None:
-    """Write a trained model as a file that runs without Probformer, and compare it with PyTorch."""
+    """Write a trained model as a file that runs without Probformer; compare it with PyTorch."""
     from probformer.export import export_run
 
     export_run(run, onnx, torch, out)

@@ -14,36 +14,41 @@ def parse(
     run: RunFolder,
     file: Annotated[
         Path | None,
-        typer.Argument(help="CoNLL-U with gold heads; a split if none."),
+        typer.Argument(help="A CoNLL-U file with gold heads; by default a split."),
     ] = None,
     data: DataFolder = Path("."),
     split: Annotated[
-        str | None, typer.Option(help="Of the run's data: train, dev, test (by default) or gen.")
+        str | None, typer.Option(help="Of the run's data: train, dev, test (the default) or gen.")
     ] = None,
     decoder: Annotated[
-        str, typer.Option(help="argmax: each word alone; tree; projective: no arcs cross.")
+        str,
+        typer.Option(
+            help="argmax: each word's best head; tree; projective: a tree without crossing arcs."
+        ),
     ] = "tree",
     many_roots: Annotated[
-        bool, typer.Option("--many-roots", help="Trees may have several words at the root.")
+        bool, typer.Option("--many-roots", help="Trees may have several words under ROOT.")
     ] = False,
     iteration: Annotated[int, ITERATION] = -1,
     every_iteration: Annotated[
-        bool, typer.Option("--every-iteration", help="A table over all iterations, or layers, too.")
+        bool, typer.Option("--every-iteration", help="Also score all other iterations, or layers.")
     ] = False,
     channel: Annotated[
         str,
-        typer.Option(help="Which to show and write: a number from 0, best (by UUAS), or average."),
+        typer.Option(
+            help="Channel to show and write: a number from 0, best (by UUAS), or average."
+        ),
     ] = "average",
     out: Annotated[
-        Path | None, typer.Option(help="Write the sentences with the heads that were found.")
+        Path | None, typer.Option(help="Write the sentences with the found heads as CoNLL-U.")
     ] = None,
     json: Annotated[bool, JSON] = False,
 ) -> None:
-    """How often the heads that a model found are the gold ones, beside simple baselines."""
-    from probformer.analysis.parse_command import parse_file
-    from probformer.analysis.parsing import AVERAGE, BEST, Question
-    from probformer.analysis.reading import channel_of
+    """Score the heads that a model infers against gold heads, beside simple baselines."""
+    from probformer.analysis.marginals import channel_of
+    from probformer.analysis.parse.command import parse_file
+    from probformer.analysis.parse.scoring import AVERAGE, BEST, ParserOptions
 
     chosen = channel_of(channel, AVERAGE, BEST)
-    question = Question(decoder, not many_roots, iteration, chosen, every_iteration)
-    parse_file(run, file, data, question, split, out, json)
+    options = ParserOptions(decoder, not many_roots, iteration, chosen, every_iteration)
+    parse_file(run, file, data, options, split, out, json)

@@ -1,4 +1,4 @@
-"""At home in Hugging Face: importing this makes transformers' Auto classes know Probformer."""
+"""Probformer in Hugging Face transformers: importing this registers its Auto classes."""
 
 from probformer.errors import MissingPackage
 

@@ -1,7 +1,7 @@
-"""What all models of Probformer have in common, as models of transformers.
+"""The base class of all models of Probformer in Hugging Face transformers.
 
-The weights have the names that they have in a run folder, `encoder.…` and `head.…`, and every
-number comes from the same modules.
+Weights have the names of a run folder, `encoder.…` and `head.…`, and the modules are those of
+`probformer.models`, so numbers are the same.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from transformers import PreTrainedModel
 from probformer.errors import InputError, require
 from probformer.hf.configuration import ProbformerConfig
 from probformer.hf.folders import check_description, check_folder, refuse_misfits
-from probformer.hf.reading import Reading, read
+from probformer.hf.outputs import EncoderOutputs, encode
 from probformer.runs.run_folder import build_encoder
 
 _OF_SENTENCES = ("encoder.potentials.root.", "encoder.cls")
-"""Weights that an encoder needs only where a head reads whole sentences."""
+"""Weights that an encoder has only if its read-out classifies whole sentences."""
 
 
 class ProbformerPreTrainedModel(PreTrainedModel):
-    """An encoder, and what all models on top of it have in common."""
+    """An encoder, with loading, saving and resizing as transformers define them."""
 
     config: ProbformerConfig
     config_class = ProbformerConfig
     supports_gradient_checkpointing = True
-    accepts_loss_kwargs = True  # `num_items_in_batch`, over which the Trainer averages
+    accepts_loss_kwargs = True  # the Trainer passes `num_items_in_batch`
 
     kinds: ClassVar[tuple[str, ...]] = ()
-    """The tasks whose heads the model has."""
+    """The kinds of task whose read-out the model has."""
 
     def __init__(self, config: ProbformerConfig) -> None:
         config = copy.deepcopy(config)
@@ -48,18 +48,22 @@ class ProbformerPreTrainedModel(PreTrainedModel):
 
     @classmethod
     def task_of(cls, config: ProbformerConfig) -> Mapping[str, Any] | None:
-        """The task of a model of this class, with its classes; an InputError if it has none."""
+        """The task of a model of this class, with its classes.
+
+        Raises:
+            InputError: The configuration is for another task.
+        """
         raise NotImplementedError
 
     @classmethod
     def refuse_task(cls, config: ProbformerConfig, remedy: str) -> None:
         kind = (config.task or {}).get("kind")
         what = "no task" if kind is None else f"the task {kind!r}"
-        who = f"{cls.__name__} has no head for it"
+        who = f"{cls.__name__} has no read-out for it"
         raise InputError(f"the model has {what}, and {who}; {remedy} puts a new one on its encoder")
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Constructors have done it; `from_pretrained` sees to weights that are new."""
+        """Nothing: constructors initialise, and `from_pretrained` new weights."""
 
     @classmethod
     def from_pretrained(
@@ -71,13 +75,29 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         use_safetensors: bool = True,
         **options: Any,
     ) -> Any:
-        """As in transformers, but weights that do not fit are refused.
+        """Load a run folder or a model of the Hub.
 
-        A head that belongs to another task is left behind, and a new one begins as in training.
+        Args:
+            pretrained_model_name_or_path: A folder or a name, or None with `config` and
+                `state_dict` among the options.
+            *args: As in transformers.
+            ignore_mismatched_sizes: Whether weights of another shape are initialised anew.
+            output_loading_info: Whether to return the loading info of transformers, too.
+            use_safetensors: Must be true.
+            **options: As in transformers.
+
+        Returns:
+            The model. A read-out of another task is replaced by a newly initialised one.
+
+        Raises:
+            InputError: Weights are missing, unknown, of another shape, or not in safetensors.
         """
-        require(bool(use_safetensors), "weights are read from safetensors alone")
+        require(
+            bool(use_safetensors),
+            "use_safetensors must be true: only weights in safetensors are loaded",
+        )
         name = pretrained_model_name_or_path
-        if name is None:  # the weights are given with `state_dict`, and are those of `config`
+        if name is None:  # the weights are those of `state_dict`
             stored = {"task": options["config"].task}
         else:
             if Path(name).is_dir():
@@ -102,36 +122,36 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         new = model._new_weights(kind, info, ignore_mismatched_sizes)
         misfits = {
             "missing": set(info["missing_keys"]) - new,
-            "unknown": {key for key in info["unexpected_keys"] if not model._leaves(kind, key)},
+            "unknown": {key for key in info["unexpected_keys"] if not model._drops(kind, key)},
             "of another shape": info["mismatched_keys"] - new,
         }
         refuse_misfits(str(name or "state_dict"), misfits)
-        model._begin(new)
+        model._initialise(new)
         return (model, info) if output_loading_info else model
 
     def _new_weights(self, kind: str | None, info: Mapping[str, Any], resized: bool) -> set[str]:
-        """The weights that do not come from a run of a task of this kind."""
+        """Names of the weights that a model stored for a task of this kind does not have."""
         new = set(info["mismatched_keys"]) if resized else set()
         if kind not in self.kinds:
             new |= {key for key in self.state_dict() if key.startswith("head.")}
             new |= {key for key in info["missing_keys"] if key.startswith(_OF_SENTENCES)}
         return new
 
-    def _leaves(self, kind: str | None, key: str) -> bool:
+    def _drops(self, kind: str | None, key: str) -> bool:
         return kind not in self.kinds and key.startswith("head.")
 
     @torch.no_grad()
-    def _begin(self, names: set[str]) -> None:
-        """Give weights the values that training would begin with."""
+    def _initialise(self, names: set[str]) -> None:
+        """Initialise the weights of these names as for training."""
         if names:
-            beginning = type(self)(self.config).state_dict()
+            initial = type(self)(self.config).state_dict()
             own = self.state_dict()
             for name in names:
-                own[name].copy_(beginning[name])
+                own[name].copy_(initial[name])
 
     @property
     def mask(self) -> int:
-        """The id of the mask."""
+        """The id of the token "<mask>"."""
         assert self.config.mask_token_id is not None
         return self.config.mask_token_id
 
@@ -139,7 +159,7 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         return self.encoder.embedding
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """The weights only: a head may be tied to the module."""
+        """Replace the weights, not the module, as a read-out may be tied to it."""
         assert isinstance(value, nn.Embedding)
         own = self.get_input_embeddings()
         own.weight, own.num_embeddings = value.weight, value.num_embeddings
@@ -147,20 +167,20 @@ class ProbformerPreTrainedModel(PreTrainedModel):
     def resize_token_embeddings(
         self, new_num_tokens: int | None = None, *args: Any, **options: Any
     ) -> nn.Embedding:
-        """New words come after the mask, which stays where it is."""
-        message = f"there must be more than {self.mask} words, the mask being number {self.mask}"
+        """Resize as in transformers; new words get ids after that of the mask, which stays."""
+        message = f"new_num_tokens must be greater than {self.mask}, the id of the mask"
         require(
             new_num_tokens is None or new_num_tokens > self.mask, f"{message}, got {new_num_tokens}"
         )
         return super().resize_token_embeddings(new_num_tokens, *args, **options)
 
-    def read(
+    def encode(
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None,
         output_attentions: bool | None,
         output_hidden_states: bool | None,
-    ) -> Reading:
+    ) -> EncoderOutputs:
         words = input_ids.long()
         shape = tuple(words.shape)
         require(words.dim() == 2, f"input_ids must have shape (batch, words), got {shape}")
@@ -168,20 +188,20 @@ class ProbformerPreTrainedModel(PreTrainedModel):
         shapes = f"{shape}, got {tuple(mask.shape)}"
         require(mask.shape == words.shape, f"attention_mask must have input_ids' shape {shapes}")
         config = self.config
-        wants_heads = config.output_attentions if output_attentions is None else output_attentions
-        wants_states = (
+        with_heads = config.output_attentions if output_attentions is None else output_attentions
+        with_states = (
             config.output_hidden_states if output_hidden_states is None else output_hidden_states
         )
-        return read(
+        return encode(
             self.encoder,
             words,
             mask.bool(),
-            attentions=bool(wants_heads),
-            hidden_states=bool(wants_states),
+            attentions=bool(with_heads),
+            hidden_states=bool(with_states),
             save_memory=self.gradient_checkpointing and self.training,
         )
 
 
 def _name(key: Any) -> str:
-    """Of a weight, which may come with its shapes."""
+    """Of a weight; transformers may give a tuple of its name and shapes."""
     return key if isinstance(key, str) else key[0]

@@ -1,4 +1,4 @@
-"""The config.json of a run folder, as transformers reads it."""
+"""The config.json of a run folder as a configuration of transformers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,24 @@ from probformer.runs.run_folder import FORMAT_VERSION, encoder_settings
 
 
 class ProbformerConfig(PretrainedConfig):
-    """Encoder and task are the tables of a run's config.json: `encoder_settings` has them typed.
+    """The configuration of a run: `encoder` and `task` are tables of its config.json.
 
-    `id2label` has a task's classes: to set a task sets it, and a model's task takes them from it.
+    `encoder_settings` has the first one typed. `id2label` holds the classes of the task: setting
+    `task` sets it, and a model takes the classes of its task from it.
+
+    Args:
+        vocabulary: The number of words, also called `vocab_size`.
+        encoder: The settings of the encoder; the defaults of `EncoderSettings` if None.
+        task: The settings of the task with its classes; None for an encoder alone.
+        format_version: Of the run folder.
+        mask_token_id: The id of "<mask>"; of the last word if None.
+        pad_token_id: Any id, as the attention mask decides; by default that of "<unk>".
+        id2label: The names of classes by number; those of the task if None.
+        num_labels: The number of classes, if they have no names.
+        **options: As in transformers.
+
+    Raises:
+        InputError: Settings are unknown or out of range, or the format version is another one.
     """
 
     model_type = "probformer"
@@ -34,7 +49,6 @@ class ProbformerConfig(PretrainedConfig):
         num_labels: int | None = None,
         **options: Any,
     ) -> None:
-        """Without `mask_token_id` the mask is the last word; padding may be any, here "<unk>"."""
         known = f"this version reads {FORMAT_VERSION}"
         got = f"config.json has the format version {format_version!r}, {known}"
         require(format_version == FORMAT_VERSION, got)
@@ -48,10 +62,10 @@ class ProbformerConfig(PretrainedConfig):
         labels = classes_of(task) if id2label is None else list(id2label.values())
         if num_labels is not None and num_labels != len(labels):
             labels = [f"LABEL_{number}" for number in range(num_labels)]
-        options.pop("label2id", None)  # the same the other way round
+        options.pop("label2id", None)  # the inverse of id2label
         super().__init__(id2label=dict(enumerate(labels)), **options)
         require_whole("vocab_size", self.vocab_size)
-        _ = self.encoder_settings  # wrong ones are refused now
+        _ = self.encoder_settings  # refuses wrong settings
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
@@ -70,7 +84,7 @@ class ProbformerConfig(PretrainedConfig):
 
     @property
     def labels(self) -> list[str]:
-        """The classes' names by number."""
+        """The names of the classes, in the order of their numbers."""
         by_number = {int(number): name for number, name in (self.id2label or {}).items()}
         return [by_number[number] for number in sorted(by_number)]
 
@@ -80,7 +94,7 @@ class ProbformerConfig(PretrainedConfig):
 
     @property
     def num_hidden_layers(self) -> int:
-        """Iterations of mean field, or layers."""
+        """Mean-field iterations, or layers."""
         return self.encoder_settings.steps
 
     @property
@@ -89,6 +103,6 @@ class ProbformerConfig(PretrainedConfig):
 
 
 def classes_of(task: Mapping[str, Any] | None) -> list[str]:
-    """The names of a task's classes; none where words are, or several kinds of classes."""
+    """The names of a task's classes; none if they are words, or of several kinds."""
     found = (task or {}).get("tags", (task or {}).get("labels", []))
     return list(found) if isinstance(found, list) else []

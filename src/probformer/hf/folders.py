@@ -1,4 +1,4 @@
-"""What is refused of a folder before its weights are taken, and after."""
+"""Checks of a model folder, before its weights are loaded and after."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from probformer.errors import InputError, require
 from probformer.runs.run_folder import FORMAT_VERSION, WEIGHTS
 
-_NAMED = 3
+_MAX_NAMES = 3
 
 
 def check_folder(folder: Path) -> None:
-    """A run folder has a description and weights, and the weights are no pickle."""
+    """Refuse a folder without config.json, without weights, or with weights in a pickle."""
     require((folder / "config.json").is_file(), f"{folder}: is no run: config.json is missing")
     if (folder / WEIGHTS).is_file():
         return
     pickles = sorted(path.name for path in folder.glob("pytorch_model*.bin"))
     if pickles:
-        reason = "is a pickle, which can run code of others"
-        raise InputError(f"{folder}: {pickles[0]} {reason}: weights are read from {WEIGHTS} alone")
+        reason = "is a pickle, which can execute code"
+        raise InputError(f"{folder}: {pickles[0]} {reason}: weights are loaded from {WEIGHTS} only")
     raise InputError(f"{folder}: has no weights: {WEIGHTS} is missing")
 
 
@@ -32,10 +32,10 @@ def check_description(name: str, config: Mapping[str, Any]) -> None:
 
 
 def refuse_misfits(name: str, weights: Mapping[str, Iterable[str]]) -> None:
-    """One sentence about weights that are missing, unknown or of another shape."""
+    """Raise one sentence about weights that are missing, unknown or of another shape."""
     for what, names in weights.items():
         found = sorted(names)
         if found:
-            more = f" and {len(found) - _NAMED} others" if len(found) > _NAMED else ""
-            listed = ", ".join(found[:_NAMED]) + more
+            more = f" and {len(found) - _MAX_NAMES} others" if len(found) > _MAX_NAMES else ""
+            listed = ", ".join(found[:_MAX_NAMES]) + more
             raise InputError(f"{name}: the weights do not fit config.json: {what} {listed}")

@@ -1,4 +1,4 @@
-"""The encoder alone, and with the heads of masked words, tags and labels."""
+"""The encoder alone, and with read-outs for masked words, tags and sentence labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ from probformer.tasks.labels import IGNORE
 
 
 class ProbformerModel(ProbformerPreTrainedModel):
-    """The encoder of any run."""
+    """The encoder of any run, without a read-out.
+
+    Args:
+        config: Its settings.
+    """
 
     _keys_to_ignore_on_load_unexpected = [r"^head\."]  # noqa: RUF012  as transformers declares it
 
@@ -49,21 +53,21 @@ class ProbformerModel(ProbformerPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> BaseModelOutputWithPooling:
-        reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
+        outputs = self.encode(input_ids, attention_mask, output_attentions, output_hidden_states)
         found: dict[str, Any] = {
-            "last_hidden_state": reading.last_hidden_state,
-            "pooler_output": reading.pooler_output,
+            "last_hidden_state": outputs.last_hidden_state,
+            "pooler_output": outputs.pooler_output,
         }
-        return BaseModelOutputWithPooling(**found, **reading.traces())
+        return BaseModelOutputWithPooling(**found, **outputs.traces())
 
 
-class _WithHead(ProbformerPreTrainedModel):
-    """An encoder with a head on top, and transformers' own loss for its kind."""
+class _WithReadout(ProbformerPreTrainedModel):
+    """An encoder with a read-out, and the loss of transformers for its kind."""
 
     head: nn.Module
     output: ClassVar[type[ModelOutput]]
     logits_name = "logits"
-    """What transformers' loss calls them."""
+    """The name of the logits among the arguments of the loss."""
 
     @can_return_tuple
     def forward(
@@ -75,9 +79,24 @@ class _WithHead(ProbformerPreTrainedModel):
         output_hidden_states: bool | None = None,
         num_items_in_batch: Tensor | None = None,
     ) -> ModelOutput:
-        """The loss is the mean over labels other than −100, or their sum / `num_items_in_batch`."""
-        reading = self.read(input_ids, attention_mask, output_attentions, output_hidden_states)
-        logits, loss = self.logits(reading.read), None
+        """Logits, and the loss if there are labels.
+
+        Args:
+            input_ids: (B, n), the ids of words.
+            attention_mask: (B, n), 1 for words and 0 for padding on either side; all words if None.
+            labels: (B, n) or (B,), the classes; −100 where there is none.
+            output_attentions: Whether to return the head marginals of each iteration.
+            output_hidden_states: Whether to return the scores after each iteration.
+            num_items_in_batch: The loss is the sum over labels divided by it; by default the mean.
+
+        Returns:
+            `loss`, `logits`, `hidden_states` and `attentions`.
+
+        Raises:
+            InputError: Shapes or labels do not fit.
+        """
+        outputs = self.encode(input_ids, attention_mask, output_attentions, output_hidden_states)
+        logits, loss = self.logits(outputs.representation), None
         if labels is not None:
             self.check_labels(labels)
             loss = self.loss_function(
@@ -87,17 +106,21 @@ class _WithHead(ProbformerPreTrainedModel):
                 vocab_size=self.config.vocab_size,
                 num_items_in_batch=num_items_in_batch,
             )
-        return self.output(loss=loss, logits=logits, **reading.traces())
+        return self.output(loss=loss, logits=logits, **outputs.traces())
 
-    def logits(self, read: Tensor) -> Tensor:
-        return self.head(read)
+    def logits(self, representation: Tensor) -> Tensor:
+        return self.head(representation)
 
     def check_labels(self, labels: Tensor) -> None:
-        """Classes are checked where the loss is computed."""
+        """Refuse labels that are no classes; here the loss checks them."""
 
 
-class ProbformerForMaskedLM(_WithHead):
-    """A word for each mask: all words but the mask itself, whose logit is the lowest number."""
+class ProbformerForMaskedLM(_WithReadout):
+    """Predicts the word of each mask; the logit of the mask itself is the lowest number.
+
+    Args:
+        config: Settings of the encoder; `task` may have `tied`.
+    """
 
     kinds = ("mlm",)
     output = MaskedLMOutput
@@ -116,23 +139,23 @@ class ProbformerForMaskedLM(_WithHead):
             cls.refuse_task(config, "task={'kind': 'mlm'}")
         return config.task
 
-    def logits(self, read: Tensor) -> Tensor:
-        """Of all words, though the head knows no mask: where it belongs, none is ever chosen."""
-        known = self.head(read)
+    def logits(self, representation: Tensor) -> Tensor:
+        """(B, n, words): the read-out has no logit for the mask; it gets the lowest number."""
+        known = self.head(representation)
         never = known.new_full((*known.shape[:-1], 1), torch.finfo(known.dtype).min)
         return torch.cat([known[..., : self.mask], never, known[..., self.mask :]], dim=-1)
 
     def check_labels(self, labels: Tensor) -> None:
         words = self.config.vocab_size
         right = (labels == IGNORE) | ((labels >= 0) & (labels < words) & (labels != self.mask))
-        allowed = f"{IGNORE} or words, 0 … {words - 1} but {self.mask}, the mask"
+        allowed = f"{IGNORE} or words, 0 … {words - 1} but not {self.mask}, the mask"
         if not bool(right.all()):
             raise InputError(f"labels must be {allowed}, got {int(labels[~right][0])}")
 
     def resize_token_embeddings(
         self, new_num_tokens: int | None = None, *args: Any, **options: Any
     ) -> nn.Embedding:
-        """The logits of new words begin as the mean of the others'."""
+        """Resize as in transformers; weights of new words start at the mean of the others."""
         embeddings = super().resize_token_embeddings(new_num_tokens, *args, **options)
         head, classes = self.head, self.config.vocab_size - 1
         assert isinstance(head, (nn.Linear, TiedProjection))
@@ -142,8 +165,12 @@ class ProbformerForMaskedLM(_WithHead):
         return embeddings
 
 
-class ProbformerForTokenClassification(_WithHead):
-    """A tag for each token; of a word of several pieces the first one counts."""
+class ProbformerForTokenClassification(_WithReadout):
+    """Predicts a tag for each token; in training, that of a word is at its first piece.
+
+    Args:
+        config: Settings of the encoder; `id2label` has the tags.
+    """
 
     kinds = ("tagging", "ner")
     output = TokenClassifierOutput
@@ -160,8 +187,12 @@ class ProbformerForTokenClassification(_WithHead):
         return {**settings, "tags": config.labels}
 
 
-class ProbformerForSequenceClassification(_WithHead):
-    """A label for each sentence, from the scores of its ROOT, or from CLS."""
+class ProbformerForSequenceClassification(_WithReadout):
+    """Predicts a label for each sentence, from the scores of its ROOT, or from CLS.
+
+    Args:
+        config: Settings of the encoder, with `readout` "root" or "cls"; `id2label` has the labels.
+    """
 
     kinds = ("classification",)
     output = SequenceClassifierOutput
@@ -182,10 +213,10 @@ class ProbformerForSequenceClassification(_WithHead):
 def _settings_of(
     cls: type[ProbformerPreTrainedModel], config: ProbformerConfig
 ) -> Mapping[str, Any] | None:
-    """The task if a head of `cls` is for it; None if its labels ask for a head that is new."""
+    """The task if `cls` is for it; None if `id2label` gives the classes of a new one."""
     names = config.labels
     fits = config.task is not None and config.task["kind"] in cls.kinds
-    if not fits and names == classes_of(config.task):  # nobody gave other ones
+    if not fits and names == classes_of(config.task):  # id2label was not given
         cls.refuse_task(config, "id2label")
     several = len(set(names)) == len(names) > 1
     require(several, f"id2label must have at least two labels, all different, got {names}")
@@ -202,7 +233,7 @@ def _check_readout(
 
 @torch.no_grad()
 def _resized(parameter: Tensor, rows: int) -> nn.Parameter:
-    """The first rows, and the mean of all for those that are new."""
+    """The first rows; new ones are the mean of all."""
     missing = max(rows - len(parameter), 0)
     new = parameter.mean(0, keepdim=True).expand(missing, *parameter.shape[1:])
     return nn.Parameter(torch.cat([parameter[:rows], new]), parameter.requires_grad)

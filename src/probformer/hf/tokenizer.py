@@ -1,4 +1,4 @@
-"""A run's tokenizer.json as a tokenizer of transformers."""
+"""The tokenizer.json of a run folder as a tokenizer of transformers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ from probformer.runs.files import read_json
 
 
 class ProbformerTokenizer(PreTrainedTokenizerFast):
-    """Finds the words and pieces that `Vocabulary` finds.
+    """Splits text into the same words and pieces as `Vocabulary`.
 
-    Padding is "<unk>": a vocabulary has no entry of its own for it, and the attention mask decides.
+    The padding token is "<unk>", as a vocabulary has no other entry for it: the attention mask
+    tells padding from words.
+
+    Args:
+        *args: As in transformers.
+        unk_token: The token of unknown words.
+        mask_token: The token of masked words.
+        pad_token: The token of padding.
+        **options: As in transformers, such as `tokenizer_file`.
     """
 
     def __init__(
@@ -32,17 +40,22 @@ class ProbformerTokenizer(PreTrainedTokenizerFast):
 
     @classmethod
     def convert_to_native_format(cls, trust_remote_code: bool = False, **options: Any) -> Any:
-        """Nothing is to be converted: tokenizer.json says it all."""
+        """Nothing to convert: tokenizer.json is complete."""
         return options
 
     def _add_tokens(self, new_tokens: list[Any], special_tokens: bool = False) -> int:
-        """An entry of the vocabulary stays a word like others, not found inside of longer ones."""
+        """Entries of the vocabulary are not added again: added tokens match inside words."""
         known = self.get_vocab()
         new = [token for token in new_tokens if str(token) not in known]
         return super()._add_tokens(new, special_tokens) if new else 0
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *args: Any, **options: Any) -> Any:
+        """Load the tokenizer of a run folder, or of a model of the Hub.
+
+        Raises:
+            InputError: The folder has no tokenizer.json, or one that does not fit its model.
+        """
         folder = Path(pretrained_model_name_or_path)
         if folder.is_dir() and not (folder / "tokenizer.json").is_file():
             raise InputError(f"{folder}: has no vocabulary: tokenizer.json is missing")
@@ -53,7 +66,7 @@ class ProbformerTokenizer(PreTrainedTokenizerFast):
 
 
 def _check_fit(folder: Path, tokenizer: Any) -> None:
-    """Whether a folder's tokenizer is that of its model."""
+    """Refuse a tokenizer whose size or mask differ from those of the model beside it."""
     config = read_json(folder / "config.json")
     words = config.get("vocabulary")
     if config.get("model_type") != "probformer" or not isinstance(words, int):

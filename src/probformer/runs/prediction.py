@@ -17,7 +17,7 @@ from probformer.data.layout import padded
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.errors import counted, require
 from probformer.runs.run_folder import Run, load_run
-from probformer.viz.words import shown
+from probformer.viz.words import escaped
 
 _TOGETHER = 64
 _SHOWN = 10
@@ -58,7 +58,9 @@ def note_unknown(run: Run, words: Iterable[str]) -> None:
     """Name on standard error the words that the model does not know."""
     unknown = [word for word in dict.fromkeys(words) if _is_unknown(run, word)]
     if unknown:
-        listed = ", ".join(map(shown, unknown[:_SHOWN])) + (", …" if len(unknown) > _SHOWN else "")
+        listed = ", ".join(map(escaped, unknown[:_SHOWN])) + (
+            ", …" if len(unknown) > _SHOWN else ""
+        )
         print(f"note: {counted(len(unknown), 'unknown word')}: {listed}", file=sys.stderr)
 
 

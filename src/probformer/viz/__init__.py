@@ -1,10 +1,10 @@
-"""Pictures of what a model believes, from words and numbers: see `Picture` for their forms."""
+"""Pictures of marginals and of models: each `Picture` can be SVG, HTML, TikZ or text."""
 
 from probformer.viz.arcs import THRESHOLD, Animation, Arcs, animation, arcs
 from probformer.viz.computation_graph import computation_graph
 from probformer.viz.factor_graph import factor_graph
 from probformer.viz.heat import HeatMap, heat_map
-from probformer.viz.labels import STRONGEST, LabelTable, label_table
+from probformer.viz.label_table import STRONGEST, LabelTable, label_table
 from probformer.viz.picture import Picture, check_suffix
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from probformer.errors import require_between
 from probformer.viz import arcs_svg, arcs_text, arcs_tikz
-from probformer.viz.layout import Arc
+from probformer.viz.arc_layout import Arc
 from probformer.viz.numbers import Floats, distributions, titles_of
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import document
@@ -30,7 +30,7 @@ class Arcs(Picture):
     panels: tuple[Panel, ...]
     title: str
     probabilities: bool = False
-    """Written at the arcs."""
+    """Whether they are written at the arcs."""
 
     def svg(self) -> str:
         panels = [(panel.title, panel.arcs) for panel in self.panels]
@@ -53,7 +53,7 @@ class Arcs(Picture):
 
 @dataclass(frozen=True)
 class Animation(Arcs):
-    """One panel at a time: by itself in SVG, with a slider in HTML, one after the other in text."""
+    """One panel at a time: animated in SVG, with a slider in HTML; text has all panels in order."""
 
     def svg(self) -> str:
         return document(self._frames(moving=True), self.title)
@@ -102,7 +102,23 @@ def arcs(
     probabilities: bool = False,
     titles: Sequence[str] = (),
 ) -> Arcs:
-    """Heads (n, n), row i over the heads of word i, and root (n,); or a grid: (h, n, n), (h, n)."""
+    """Arcs from heads to dependents, over the words.
+
+    Args:
+        words: The n words of a sentence.
+        heads: (n, n): row i is the distribution over the head of word i. Lists, arrays or tensors.
+            (h, n, n) makes a grid of panels, one for each channel.
+        root: (n,), or (h, n): the probability that ROOT heads each word.
+        threshold: Arcs below this probability are left out.
+        probabilities: Whether to write them at the arcs.
+        titles: One for each panel.
+
+    Returns:
+        One panel, or a grid of panels.
+
+    Raises:
+        InputError: Shapes do not fit, or numbers are no probabilities.
+    """
     panels = _panels(words, heads, root, threshold, titles)
     return Arcs(tuple(words), panels, " ".join(words), probabilities)
 
@@ -116,7 +132,22 @@ def animation(
     probabilities: bool = False,
     titles: Sequence[str] = (),
 ) -> Animation:
-    """The same in time: heads (T, n, n), root (T, n)."""
+    """Arcs over the words that change over iterations, or layers.
+
+    Args:
+        words: The n words of a sentence.
+        heads: (T, n, n): row i of each step is the distribution over the head of word i.
+        root: (T, n): the probability that ROOT heads each word.
+        threshold: Arcs below this probability are left out.
+        probabilities: Whether to write them at the arcs.
+        titles: One for each step.
+
+    Returns:
+        A panel for each step; words and arcs keep their places.
+
+    Raises:
+        InputError: Shapes do not fit, or numbers are no probabilities.
+    """
     panels = _panels(words, heads, root, threshold, titles)
     return Animation(tuple(words), panels, " ".join(words), probabilities)
 
@@ -134,7 +165,7 @@ def _panels(
 
 
 def _strong(heads: Floats, root: Floats | None, threshold: float) -> tuple[Arc, ...]:
-    """The arcs of at least that probability; never one of none at all."""
+    """Arcs of at least that probability; never those of probability 0."""
     kept = (heads >= threshold) & (heads > 0)
     found = [Arc(int(i), int(j), float(heads[i, j])) for i, j in np.argwhere(kept) if i != j]
     if root is not None:

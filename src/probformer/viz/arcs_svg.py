@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probformer.viz.layout import Arc, Bow, Measure, Row, lay_out
-from probformer.viz.svg import Block, escaped, moved, number, tag, text
-from probformer.viz.words import cut, is_right_to_left, pixels, shown
+from probformer.viz.arc_layout import Arc, Bow, Measure, WordRow, lay_out
+from probformer.viz.svg import Block, markup, moved, number, tag, text
+from probformer.viz.words import cut, escaped, is_right_to_left, pixels
 
 Titled = tuple[str, Sequence[Arc]]
 
@@ -17,7 +17,7 @@ _TITLE = 26.0
 _BETWEEN = 28.0
 _WORD_LINE = 26.0
 _FOOT = 12.0
-"""Between a word and the lowest arc's legs' ends."""
+"""Between a word and the ends of arcs."""
 _TALLEST = 480.0
 _CURVE = 9.0
 _SHARE = 26.0
@@ -25,7 +25,7 @@ _SHARE = 26.0
 _SECONDS_PER_FRAME = 1.2
 
 _MEASURE = Measure(
-    width=lambda word: pixels(shown(word)),
+    width=lambda word: pixels(escaped(word)),
     gap=16,
     port=9,
     root=34,
@@ -53,7 +53,7 @@ def grid(words: Sequence[str], panels: Sequence[Titled], probabilities: bool) ->
 
 
 def _titled(title: str, block: Block, height: float) -> Block:
-    """The title on top, the words at the bottom: so they line up with those of other panels."""
+    """The title on top and the words at the bottom, aligned with the panels beside it."""
     if not title:
         return block._replace(height=height, body=moved(block, 0, height - block.height))
     body = text(title, 0, 13, 13, class_="dim", text_anchor="start")
@@ -64,7 +64,7 @@ def _titled(title: str, block: Block, height: float) -> Block:
 def frames(
     words: Sequence[str], panels: Sequence[Titled], probabilities: bool, moving: bool
 ) -> Block:
-    """Panels on top of each other, the last one visible; words and arcs keep their places."""
+    """Panels on top of each other, the last one visible; all share one layout."""
     strongest: dict[tuple[int, int | None], Arc] = {}
     for _, arcs in panels:
         for arc in arcs:
@@ -98,9 +98,9 @@ def _frame(body: str, at: int, count: int, moving: bool) -> str:
 
 
 def _stacked(
-    words: Sequence[str], rows: Sequence[Row], arcs: Sequence[Arc], probabilities: bool
+    words: Sequence[str], rows: Sequence[WordRow], arcs: Sequence[Arc], probabilities: bool
 ) -> Block:
-    """The rows of a layout, with those of its arcs that are in `arcs`."""
+    """The rows of a layout, with the arcs of `arcs` alone."""
     present = {arc[:2]: arc for arc in arcs}
     body, y = "", 0.0
     for row in rows:
@@ -112,7 +112,7 @@ def _stacked(
 
 def _row(
     words: Sequence[str],
-    row: Row,
+    row: WordRow,
     arcs: dict[tuple[int, int | None], Arc],
     probabilities: bool,
 ) -> Block:
@@ -166,7 +166,7 @@ def _bow(words: Sequence[str], bow: Bow, y: float, ground: float, step: float) -
 
 
 def _middle(bow: Bow) -> float:
-    """Where the probability stands: not on the name at the edge of a row."""
+    """x of the probability: beside the name at the edge of a row."""
     middle = (bow.head + bow.dependent) / 2
     if bow.elsewhere is None:
         return middle
@@ -181,12 +181,12 @@ def _edge_and_inner_end(bow: Bow) -> tuple[float, float]:
 
 
 def _elsewhere(words: Sequence[str], bow: Bow, y: float) -> str:
-    """The word in another row that an arc comes from or goes to."""
+    """The name of the word in another row where an arc begins or ends."""
     assert bow.elsewhere is not None
     edge, inner = _edge_and_inner_end(bow)
     outwards = 1 if edge > inner else -1
     anchor = "start" if edge > inner else "end"
-    name = cut(shown(words[bow.elsewhere]), 10)
+    name = cut(escaped(words[bow.elsewhere]), 10)
     return text(name, edge + 4 * outwards, y + 4, 11, class_="dim", text_anchor=anchor)
 
 
@@ -203,7 +203,7 @@ def _tip(x: float, ground: float, kind: str) -> str:
 
 def _title(words: Sequence[str], arc: Arc) -> str:
     head = "ROOT" if arc.head is None else words[arc.head]
-    return tag("title", escaped(f"{words[arc.dependent]} ← {head}  {arc.probability:.2f}"))
+    return tag("title", markup(f"{words[arc.dependent]} ← {head}  {arc.probability:.2f}"))
 
 
 def _probability(arc: Arc, x: float, y: float) -> str:

@@ -1,15 +1,15 @@
-"""Arcs over words in a terminal: box drawing, or a plain list where it is too narrow."""
+"""Arcs over words in a terminal: box drawing, or a plain list if that is too wide."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from probformer.viz.layout import Arc, Measure, Row, lay_out
-from probformer.viz.words import cells, fitted, kept_in_place, shown
+from probformer.viz.arc_layout import Arc, Measure, WordRow, lay_out
+from probformer.viz.words import cells, escaped, fitted, kept_in_place
 
 _NARROW = 40
 _NAME, _SHARE = 8, 4
-"""Of a word in another row, and of a probability beside it."""
+"""Cells of the name of a word in another row, and of a probability."""
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _LIGHT = " ───│┘└┴│┐┌┬│┤├┼"
 _HEAVY = " ━━━┃┛┗┻┃┓┏┳┃┫┣╋"
@@ -18,8 +18,8 @@ _STRONG = 0.5
 
 
 def panel(words: Sequence[str], arcs: Sequence[Arc], probabilities: bool, width: int) -> str:
-    """Heavy lines are arcs of at least one half."""
-    words = [shown(word) for word in words]
+    """Arcs of a probability of at least 0.5 are heavy lines."""
+    words = [escaped(word) for word in words]
     gap = 4 if probabilities else 2  # the shortest arc has room for its probability
     margin = 1 + _NAME + (_SHARE if probabilities else 0)
     measure = Measure(cells, gap=gap, port=2, root=4, margin=margin, limit=width)
@@ -40,7 +40,7 @@ def _listed(words: Sequence[str], arcs: Sequence[Arc]) -> str:
 
 
 class _Canvas:
-    """Cells of lines and letters; a wide letter fills the one after it too."""
+    """Cells of lines and letters; a wide letter takes two cells."""
 
     def __init__(self, height: int, width: int) -> None:
         self._lines = [[0] * width for _ in range(height)]
@@ -53,7 +53,7 @@ class _Canvas:
             self._heavy[y][x] |= directions
 
     def free(self, y: int, left: int, right: int, size: int) -> int:
-        """Where to write: as few lines as possible are crossed there, and it is in the middle."""
+        """Where to write: over as few crossing lines as possible, and near the middle."""
         crossed = [bool(cell & (_UP | _DOWN)) for cell in self._lines[y]]
         middle = (left + right - size + 1) / 2
         return min(
@@ -91,7 +91,7 @@ def _box(directions: int, heavy: int) -> str:
     return (_HEAVY if heavy else _LIGHT)[directions]
 
 
-def _row(words: Sequence[str], row: Row, probabilities: bool) -> str:
+def _row(words: Sequence[str], row: WordRow, probabilities: bool) -> str:
     top = (1 + probabilities) * bool(row.roots)
     ground = row.levels + top + 1 if row.bows or row.roots else 0
     canvas = _Canvas(ground + 1, int(row.width) + 2)

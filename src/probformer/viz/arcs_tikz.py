@@ -1,12 +1,12 @@
-"""Arcs over words for LaTeX, with the package tikz-dependency."""
+"""Arcs over words for LaTeX, with the package `tikz-dependency`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from probformer.viz.layout import Arc, Measure, Row, lay_out
-from probformer.viz.words import cut, pixels, run_right_to_left, shown
+from probformer.viz.arc_layout import Arc, Measure, WordRow, lay_out
+from probformer.viz.words import cut, escaped, pixels, run_right_to_left
 
 HEADER = """\
 % needs \\usepackage{tikz-dependency}; letters other than Latin ones need LuaLaTeX too, with
@@ -15,7 +15,7 @@ HEADER = """\
 BETWEEN = "\\par\\medskip\n"
 _SEPARATION = 12.0
 _MEASURE = Measure(  # in points, for letters of 10 pt; LaTeX's article has room in all its sizes
-    width=lambda word: pixels(shown(word), 10),
+    width=lambda word: pixels(escaped(word), 10),
     gap=_SEPARATION + 4.3,  # cells have half an ex around their words
     port=0,
     root=22,
@@ -39,18 +39,18 @@ _ESCAPES = {
 
 
 def latex(text: str) -> str:
-    return "".join(_ESCAPES.get(letter, letter) for letter in shown(text))
+    return "".join(_ESCAPES.get(letter, letter) for letter in escaped(text))
 
 
 def environments(words: Sequence[str], arcs: Sequence[Arc], title: str, probabilities: bool) -> str:
-    """One for each row; an arc to another row ends in dots at the edge, named after its word."""
+    """One for each row; an arc to another row ends at the edge, labelled by its word."""
     measure = replace(_MEASURE, root=36) if probabilities else _MEASURE
     rows = lay_out(words, arcs, measure)
     parts = [_environment(words, row, measure.root, probabilities) for row in rows]
     return (f"\\noindent {latex(title)}\\par\n" if title else "") + BETWEEN.join(parts)
 
 
-def _environment(words: Sequence[str], row: Row, root: float, probabilities: bool) -> str:
+def _environment(words: Sequence[str], row: WordRow, root: float, probabilities: bool) -> str:
     order = sorted(row.places, key=row.places.__getitem__)
     rooted = {arc.dependent for arc, _ in row.roots}
     cells = [
@@ -81,7 +81,7 @@ def _environment(words: Sequence[str], row: Row, root: float, probabilities: boo
     bows = sorted(row.bows, key=lambda bow: -bow.level)
     for arc, level, head, dependent, elsewhere in bows:
         assert arc.head is not None
-        marks = [] if elsewhere is None else [latex(cut(shown(words[elsewhere]), 10))]
+        marks = [] if elsewhere is None else [latex(cut(escaped(words[elsewhere]), 10))]
         marks += [f"{arc.probability:.2f}"] if probabilities else []
         ends = f"{{{column(arc.head, head)}}}{{{column(arc.dependent, dependent)}}}"
         lines.append(f"\\depedge[{_style(arc, level, not marks)}]{ends}{{{' '.join(marks)}}}")

@@ -1,4 +1,4 @@
-"""An iteration of inference as a computation, beside the parts of a transformer's layer."""
+"""One iteration of inference as a computation graph, beside the parts of a transformer layer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from probformer.config import EncoderSettings, FullSettings
 from probformer.viz.picture import Picture
-from probformer.viz.svg import Block, document, escaped, number, tag, text
+from probformer.viz.svg import Block, document, markup, number, tag, text
 from probformer.viz.words import pixels
 
 _STEP = 62.0
 _BOX = 40.0
 _LEFT = 96.0
-"""Where boxes begin; the loop and the way of S are beside them."""
+"""x of the boxes; the loop and the connection of S are left of them."""
 
 
 class _Part(NamedTuple):
@@ -37,11 +37,12 @@ class ComputationGraph(Picture):
 
 
 def computation_graph(settings: EncoderSettings) -> ComputationGraph:
+    """The computation of an encoder with these settings; as SVG or HTML."""
     return ComputationGraph(settings)
 
 
 def _parts(settings: EncoderSettings) -> list[_Part]:
-    """From words to what a task reads; the second is where an iteration begins."""
+    """From word scores to the representation; an iteration begins at the second part."""
     inference, potential = settings.inference, settings.potential
     z, h = _name(inference.normaliser_z), _name(inference.normaliser_h)
     full = isinstance(potential, FullSettings)
@@ -98,7 +99,7 @@ def _drawn(settings: EncoderSettings) -> Block:
 
 
 def _loop(settings: EncoderSettings, tops: Sequence[float]) -> str:
-    """The way of S past the iteration, and the way back."""
+    """The connection of S past the iteration, and the loop back."""
     first, start, add = (tops[at] + _BOX / 2 for at in (0, 1, -2))
     beside = f"M{number(_LEFT)} {number(first)} H{number(_LEFT - 24)} V{number(add + 7)}"
     back = f"M{number(_LEFT)} {number(add - 7)} H{number(_LEFT - 50)} V{number(start)}"
@@ -120,8 +121,8 @@ def _formula(
         wanted = {"_": 4.0, "^": -5.0}.get(part[:1], 0.0)
         small = {"font_size": size * 0.72} if wanted else {}
         if part:
-            shown_part = escaped(part[1:] if wanted else part)
-            drawn += tag("tspan", shown_part, dy=wanted - shift, **small)
+            content_part = markup(part[1:] if wanted else part)
+            drawn += tag("tspan", content_part, dy=wanted - shift, **small)
             shift = wanted
     look = {"class_": "ink", "text_anchor": text_anchor, "font_size": size}
     return tag("text", drawn, x=x, y=y, **look)
@@ -130,7 +131,7 @@ def _formula(
 def _arrow(
     path: str, x: float, y: float, sideways: bool = False, kind: str = "line", tip: str = "dim"
 ) -> str:
-    """From the path's beginning to a tip at x, y, which points down or to the right."""
+    """From the start of the path to a tip at x, y that points down or to the right."""
     path += f" H{number(x - 7)}" if sideways else f" V{number(y - 7)}"
     corners = f"M{number(x)} {number(y)} " + ("l-8 -4 v8 z" if sideways else "l-4 -8 h8 z")
     return tag("path", d=path, class_=kind, stroke_width=1.4) + tag("path", d=corners, class_=tip)

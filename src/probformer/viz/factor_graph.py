@@ -14,7 +14,7 @@ _BETWEEN = 210.0
 _HEADS, _FACTORS, _LABELS, _UNARY, _WORDS = 40.0, 130.0, 260.0, 318.0, 366.0
 _CIRCLE = 21.0
 _SUBSCRIPTS = "₀₁₂₃"
-_WORDS_SHOWN = 3
+_WORD_COUNT = 3
 _FORMULAS = {
     "full": "T in full",
     "uv": "T = U Vᵀ",
@@ -37,11 +37,12 @@ class FactorGraph(Picture):
 
 
 def factor_graph(settings: EncoderSettings) -> FactorGraph:
+    """The factor graph of an encoder with these settings; as SVG or HTML."""
     return FactorGraph(settings)
 
 
 def described_potential(settings: EncoderSettings) -> str:
-    """T by its parts, and what it knows of distances."""
+    """The decomposition of T, and the distances that it distinguishes."""
     potential: Any = settings.potential
     formula = _FORMULAS.get(potential.kind, f"T of the kind {potential.kind!r}")
     rank = f" of rank {potential.rank}" if hasattr(potential, "rank") else ""
@@ -61,7 +62,7 @@ def _line(x: float, y: float, to_x: float, to_y: float, kind: str = "line", **mo
 
 
 def _variable(x: float, y: float, name: str, channels: int = 1) -> str:
-    """A circle; several, one behind the other, for a variable in each channel."""
+    """A circle; several behind each other for a variable of each channel."""
     circles = "".join(
         tag("circle", cx=x + 4 * back, cy=y - 4 * back, r=_CIRCLE, class_="paper outline")
         for back in reversed(range(min(channels, 3)))
@@ -75,7 +76,7 @@ def _factor(x: float, y: float, kind: str = "dim") -> str:
 
 def _drawn(settings: EncoderSettings) -> Block:
     left = 40.0 + (110 if settings.root else 0)
-    xs = [left + at * _BETWEEN for at in range(_WORDS_SHOWN)]
+    xs = [left + at * _BETWEEN for at in range(_WORD_COUNT)]
     lines, nodes = "", ""
     for i, x in enumerate(xs):
         name = _SUBSCRIPTS[i + 1]
@@ -83,7 +84,7 @@ def _drawn(settings: EncoderSettings) -> Block:
         nodes += _variable(x, _LABELS, f"Z{name}") + _factor(x, _UNARY)
         lines += _line(x, _LABELS, x, _WORDS - 14)
         nodes += text(f"w{name}", x, _WORDS + 4)
-        others = [(j, xs[j], "arc") for j in range(_WORDS_SHOWN) if j != i]
+        others = [(j, xs[j], "arc") for j in range(_WORD_COUNT) if j != i]
         if settings.root:
             others.insert(0, (-1, 40.0, "root"))
         for at, (_, other, kind) in enumerate(others):
@@ -110,7 +111,7 @@ def _drawn(settings: EncoderSettings) -> Block:
 def _with_globals(
     settings: EncoderSettings, x: float, name: str, lines: str, nodes: str
 ) -> tuple[str, str]:
-    """The binary factor B: to H itself (all-dep), or to a variable G beside it."""
+    """The binary factor B: at H itself (all-dep), or at a variable G beside it."""
     assert settings.globals
     if settings.globals.mode == "all-dep":
         place = x + 84

@@ -10,12 +10,20 @@ import numpy as np
 
 from probformer.viz.numbers import Floats, distributions, titles_of
 from probformer.viz.picture import FILE_WIDTH, Picture
-from probformer.viz.svg import Block, document, escaped, moved, number, tag, text
-from probformer.viz.words import cells, cut, fitted, kept_in_place, pixels, run_right_to_left, shown
+from probformer.viz.svg import Block, document, markup, moved, number, tag, text
+from probformer.viz.words import (
+    cells,
+    cut,
+    escaped,
+    fitted,
+    kept_in_place,
+    pixels,
+    run_right_to_left,
+)
 
 _SHADES = " ░▒▓█"
 _LONGEST = 16
-_TURN, _ACROSS, _UP = 60, 0.5, 0.87  # names of columns, so that long sentences' are side by side
+_TURN, _ACROSS, _UP = 60, 0.5, 0.87  # the angle of column names, its cosine and its sine
 _FAINT = 0.005
 
 
@@ -29,7 +37,7 @@ class HeatMap(Picture):
     """Titles, and matrices of words × columns."""
     title: str
     probabilities: bool = False
-    """Written into the cells."""
+    """Whether they are written into the cells."""
 
     def svg(self) -> str:
         blocks = [self._panel(title, matrix) for title, matrix in self.panels]
@@ -47,8 +55,8 @@ class HeatMap(Picture):
     def _panel(self, title: str, matrix: Floats) -> Block:
         cell = 30.0 if self.probabilities else max(14.0, min(26.0, 700 / len(self.words)))
         font = min(13.0, cell * 0.8)
-        rows = [cut(shown(word), _LONGEST) for word in self.words]
-        columns = [cut(shown(word), _LONGEST) for word in self.columns]
+        rows = [cut(escaped(word), _LONGEST) for word in self.words]
+        columns = [cut(escaped(word), _LONGEST) for word in self.columns]
         left = max(pixels(word, font) for word in rows) + 10
         longest = max(pixels(word, font) for word in columns)
         top = longest * _UP + font + 4 + (24 if title else 0)
@@ -77,7 +85,7 @@ class HeatMap(Picture):
         return Block(total, top + grid_height + 1, body)
 
     def _cell(self, i: int, j: int, value: float, x: float, y: float, cell: float) -> str:
-        hint = tag("title", escaped(f"{self.words[i]} ← {self.columns[j]}  {value:.2f}"))
+        hint = tag("title", markup(f"{self.words[i]} ← {self.columns[j]}  {value:.2f}"))
         box = {"x": x + 0.5, "y": y + 0.5, "width": cell - 1, "height": cell - 1}
         drawn = tag("rect", hint, class_="tip", fill_opacity=value, **box)
         if self.probabilities and value >= 0.05:
@@ -86,12 +94,12 @@ class HeatMap(Picture):
         return drawn
 
     def text(self, width: int = FILE_WIDTH) -> str:
-        """Shades from nothing to full, two cells a head; heads are numbered as the rows are.
+        """Shades from blank to full, two characters for each head; heads have the numbers of rows.
 
-        Where there are too many heads, they go on further down, beside the words that have some of
-        these heads or are among them.
+        Heads that do not fit into the width follow in further blocks. These list only the words
+        that have some of their heads, or are among them.
         """
-        names = [fitted(shown(word), min(_LONGEST, max(width // 4, 4))) for word in self.words]
+        names = [fitted(escaped(word), min(_LONGEST, max(width // 4, 4))) for word in self.words]
         margin = max(map(cells, names))
         starts = [
             f"{at:>3} {kept_in_place(name)}{' ' * (margin - cells(name))} "
@@ -125,7 +133,22 @@ def heat_map(
     probabilities: bool = False,
     titles: Sequence[str] = (),
 ) -> HeatMap:
-    """Heads (n, n) and root (n,), or several maps: (h, n, n) and (h, n)."""
+    """Head marginals as heat maps: rows are dependents, columns are heads.
+
+    Args:
+        words: The n words of a sentence.
+        heads: (n, n): row i is the distribution over the head of word i. Lists, arrays or tensors.
+            (h, n, n) makes several maps, one for each channel.
+        root: (n,), or (h, n): the probability that ROOT heads each word.
+        probabilities: Whether to write them into the cells.
+        titles: One for each map.
+
+    Returns:
+        One map, or several beside each other.
+
+    Raises:
+        InputError: Shapes do not fit, or numbers are no probabilities.
+    """
     matrices, roots = distributions(words, heads, root)
     maps = tuple(
         (title, matrix if above is None else np.column_stack([above, matrix]))

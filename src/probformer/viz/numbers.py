@@ -1,4 +1,4 @@
-"""Numbers as users have them, checked: lists, arrays or tensors."""
+"""Checked input: probabilities as lists, arrays or tensors, and words and titles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 def titles_of(panels: Sequence[Any], titles: Sequence[str]) -> Sequence[str]:
-    """One for each panel, or none at all."""
+    """One for each panel; empty ones by default."""
     named = titles or [""] * len(panels)
     fits = len(named) == len(panels)
     require(fits, f"titles must be {counted(len(panels), 'text')}, got {len(named)}")
@@ -24,7 +24,7 @@ def titles_of(panels: Sequence[Any], titles: Sequence[str]) -> Sequence[str]:
 def distributions(
     words: Sequence[str], heads: Any, root: Any = None
 ) -> tuple[list[Floats], list[Floats] | list[None]]:
-    """Heads and root as lists of matrices and vectors, checked."""
+    """Heads and root as lists of matrices and vectors."""
     check_words(words)
     n = len(words)
     matrices = as_array("heads", heads)
@@ -51,7 +51,7 @@ def check_words(words: Sequence[str]) -> None:
 
 
 def as_array(name: str, values: Any) -> Floats:
-    """Numbers of any kind; tensors may be on any device, of any precision, and want gradients."""
+    """Of nested lists, arrays or tensors; tensors of any device and precision, with gradients."""
     try:
         return np.asarray(_without_tensors(values), dtype=float)
     except (TypeError, ValueError):

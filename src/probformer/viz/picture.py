@@ -1,4 +1,4 @@
-"""What all pictures can do: be written down in several forms, saved, and shown in Jupyter."""
+"""The base class of pictures: their forms, saving, and display in Jupyter."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from probformer.errors import InputError, require
-from probformer.viz.svg import escaped
+from probformer.viz.svg import markup
 
 FILE_WIDTH = 100
-"""Columns of a text file."""
+"""Width of a text file, in characters."""
 
 SUFFIXES = {".svg": "svg", ".html": "html", ".tex": "tikz", ".txt": "text"}
-"""Of files, and which form of a picture they hold."""
+"""Suffixes of files, and the method whose text they hold."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -42,7 +42,7 @@ def check_suffix(path: Path) -> None:
 
 
 class Picture:
-    """Call `svg`, `html`, `tikz` or `text`, or `save` by the suffix of a file."""
+    """A picture in several forms: `svg`, `html`, `tikz`, `text`; `save` picks one by the suffix."""
 
     title: str
     kind: ClassVar[str] = "picture"
@@ -51,21 +51,33 @@ class Picture:
         raise NotImplementedError
 
     def html(self) -> str:
-        """A page that asks for nothing from anywhere."""
-        return _PAGE.format(title=escaped(self.title), body=self.html_body())
+        """A page that loads no other resource."""
+        return _PAGE.format(title=markup(self.title), body=self.html_body())
 
     def html_body(self) -> str:
         return f'<div class="scroll">{self.svg()}</div>'
 
     def tikz(self) -> str:
-        """To be \\input into a document; its first lines say what that needs."""
+        """A file to \\input into a LaTeX document; its first lines name the packages it needs."""
         raise InputError(f"a {self.kind} has no form in TikZ: save it as .svg or .html")
 
     def text(self, width: int = FILE_WIDTH) -> str:
-        """For a terminal of so many columns."""
+        """Text for a terminal.
+
+        Args:
+            width: The number of columns of the terminal.
+        """
         raise InputError(f"a {self.kind} has no form as text: save it as .svg or .html")
 
     def save(self, path: str | Path) -> None:
+        """Write a file; missing folders are created.
+
+        Args:
+            path: The suffix says the form: .svg, .html, .tex or .txt.
+
+        Raises:
+            InputError: The suffix is unknown, or the picture does not have this form.
+        """
         path = Path(path)
         check_suffix(path)
         content = getattr(self, SUFFIXES[path.suffix.lower()])()

@@ -1,11 +1,11 @@
-"""SVG as text: elements, numbers, and the one style of all pictures, in light and dark."""
+"""SVG as text: elements, numbers, and the style of all pictures, for light and dark mode."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from probformer.viz.words import shown
+from probformer.viz.words import escaped
 
 _STYLE = """
 svg.probformer { font-family: Helvetica, Arial, sans-serif; }
@@ -37,7 +37,7 @@ svg.probformer .halo { stroke: #14181f; }
 
 
 class Block(NamedTuple):
-    """A part of a picture, its corner at 0, 0."""
+    """A part of a picture, with its top left corner at 0, 0."""
 
     width: float
     height: float
@@ -49,7 +49,7 @@ def number(value: float) -> str:
 
 
 def tag(name: str, *children: str, **attributes: str | float) -> str:
-    """An element; `class_` is class, `font_size` is font-size. Children are markup already."""
+    """An element; `class_` becomes class, `font_size` font-size. Children are markup."""
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}="
         + quoteattr(value if isinstance(value, str) else number(value))
@@ -60,11 +60,12 @@ def tag(name: str, *children: str, **attributes: str | float) -> str:
 
 def text(content: str, x: float, y: float, size: float = 15, **attributes: str | float) -> str:
     attributes = {"class_": "ink", "text_anchor": "middle", "font_size": size, **attributes}
-    return tag("text", escaped(content), x=x, y=y, **attributes)
+    return tag("text", markup(content), x=x, y=y, **attributes)
 
 
-def escaped(content: str) -> str:
-    return escape(shown(content), {'"': "&quot;"})
+def markup(content: str) -> str:
+    """A text, escaped for terminals and for SVG or HTML."""
+    return escape(escaped(content), {'"': "&quot;"})
 
 
 def moved(block: Block, x: float, y: float) -> str:
@@ -75,7 +76,7 @@ def document(block: Block, title: str, padding: float = 12) -> str:
     width, height = block.width + 2 * padding, block.height + 2 * padding
     return tag(
         "svg",
-        tag("title", escaped(title)),
+        tag("title", markup(title)),
         tag("style", _STYLE),
         tag("rect", class_="paper", width=width, height=height, rx=8),
         moved(block, padding, padding),

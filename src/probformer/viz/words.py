@@ -1,4 +1,4 @@
-"""How words look: made harmless, measured, and told from right-to-left scripts."""
+"""Words in pictures: control characters escaped, widths, and the direction of writing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import unicodedata
 from collections.abc import Sequence
 
 _LEFT_TO_RIGHT_MARK = "\u200e"
-_JOINERS = "\u200c\u200d"  # letters of Persian, of India and of emoji are joined by them
+_JOINERS = "\u200c\u200d"  # between letters of Persian and of Indian scripts, and between emoji
 _NARROW = set("fijlrtI.,:;!'`|()[]{}/\\ ")
 _BROAD = set("mwMW@%&—…")
 
 
-def shown(word: str) -> str:
-    """The word with what would steer a page or a terminal written out, like \\x1b or \\u202e."""
-    return "".join(_written_out(character) for character in word)
+def escaped(word: str) -> str:
+    """The word with control and format characters escaped, like \\x1b or \\u202e."""
+    return "".join(_escaped(character) for character in word)
 
 
-def _written_out(character: str) -> str:
-    # controls, formats (overrides of direction), surrogates, private use, unassigned, separators
+def _escaped(character: str) -> str:
+    # controls, formats (direction overrides), surrogates, private use, unassigned, separators
     if character in _JOINERS:
         return character
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
@@ -30,19 +30,19 @@ def cut(word: str, length: int) -> str:
 
 
 def cells(text: str) -> int:
-    """The width in a terminal."""
+    """The width in a terminal, in character cells."""
     return sum(_cells(character) for character in text)
 
 
 def fitted(text: str, room: int) -> str:
-    """Cut to so many cells of a terminal."""
+    """Cut to at most `room` character cells of a terminal."""
     while cells(text) > room:
         text = cut(text, len(text) - 1)
     return text
 
 
 def kept_in_place(text: str) -> str:
-    """So that a terminal which turns words around does not turn the line around."""
+    """Between direction marks, so that a bidirectional terminal keeps the order of the line."""
     turned = any(map(is_right_to_left, text))
     return f"{_LEFT_TO_RIGHT_MARK}{text}{_LEFT_TO_RIGHT_MARK}" if turned else text
 
@@ -54,7 +54,7 @@ def _cells(character: str) -> int:
 
 
 def pixels(text: str, size: float = 15) -> float:
-    """The width in a sans-serif font, by kinds of letters, rather too much than too little."""
+    """An upper estimate of the width in a sans-serif font, by classes of letters."""
     return size * sum(_ems(character) for character in text)
 
 
@@ -69,13 +69,13 @@ def _ems(character: str) -> float:
 
 
 def is_right_to_left(word: str) -> bool:
-    """Whether its first letter with a direction of its own is."""
+    """Whether the first character with a strong direction is right-to-left."""
     kinds = map(unicodedata.bidirectional, word)
     return next((kind != "L" for kind in kinds if kind in ("L", "R", "AL")), False)
 
 
 def run_right_to_left(words: Sequence[str]) -> bool:
-    """Whether most words that have a direction do."""
+    """Whether most words with a strong direction are right-to-left."""
     directed = [word for word in words if any(map(_has_direction, word))]
     return 2 * sum(map(is_right_to_left, directed)) > len(directed)
 

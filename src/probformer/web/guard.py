@@ -1,4 +1,4 @@
-"""What stands between the network and the app: who may ask, how much, and what a browser may do."""
+"""Protection of the server: allowed hosts, content type, body size, and security headers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import json
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-MOST_BYTES = 256 * 1024
-_MOST_DRAINED = 16 * 2**20
+MAX_BYTES = 256 * 1024
+_MAX_DRAINED = 16 * 2**20
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -25,7 +25,12 @@ _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADE
 
 
 class Guard:
-    """Wraps an ASGI app."""
+    """An ASGI middleware.
+
+    Args:
+        app: The app to protect.
+        host: A host name that requests may address, beside localhost and IP addresses.
+    """
 
     def __init__(self, app: ASGIApp, host: str) -> None:
         self._app = app
@@ -42,29 +47,31 @@ class Guard:
             await send(message)
 
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        if not self._is_ours(headers.get(b"host", "")):
-            reason = "this address is not the explorer's: open it as http://localhost and its port"
+        if not self._is_allowed(headers.get(b"host", "")):
+            reason = (
+                "this host name is not the explorer's: open it as http://localhost and its port"
+            )
             await _refuse(send_guarded, 400, reason)
             return
         kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
         if scope["method"] == "POST" and kind != "application/json":
             await _refuse(send_guarded, 415, "the content type must be application/json")
             return
-        body = await _read(receive)
+        body = await _read_body(receive)
         if body is None:
-            reason = f"a request may have {MOST_BYTES // 1024} KB: ask for fewer sentences"
+            reason = f"a request may have {MAX_BYTES // 1024} KB: send fewer sentences"
             await _refuse(send_guarded, 413, reason)
             return
         await self._app(scope, _replayed(body, receive), send_guarded)
 
-    def _is_ours(self, header: str) -> bool:
-        """Whether a Host header names this server, as that of a page elsewhere does not.
+    def _is_allowed(self, header: str) -> bool:
+        """DNS-rebinding protection: whether a Host header names this server.
 
-        A page whose name is made to lead here would be trusted by the browser as ours; an address
-        in figures cannot be made to lead elsewhere.
+        A foreign host name that resolves to this machine would let its pages use the API; an IP
+        address cannot be rebound.
         """
         host = _without_port(header).lower()
-        return host in self._hosts or _is_address(host)
+        return host in self._hosts or _is_ip_address(host)
 
 
 def _without_port(header: str) -> str:
@@ -73,7 +80,7 @@ def _without_port(header: str) -> str:
     return header.partition(":")[0]
 
 
-def _is_address(host: str) -> bool:
+def _is_ip_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -81,25 +88,25 @@ def _is_address(host: str) -> bool:
     return True
 
 
-async def _read(receive: Receive) -> bytes | None:
-    """The whole body, or None if it is too large; it is counted as it comes, whatever it claims."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """The whole body, or None if it is too large: counted, whatever Content-Length says."""
     body, size, more = b"", 0, True
-    while more and size <= _MOST_DRAINED:  # who is still sending would not see our answer
+    while more and size <= _MAX_DRAINED:  # a client that is still sending would not read the answer
         message = await receive()
         part = message.get("body", b"")
         size, more = size + len(part), message.get("more_body", False)
-        body = body + part if size <= MOST_BYTES else b""
-    return body if size <= MOST_BYTES else None
+        body = body + part if size <= MAX_BYTES else b""
+    return body if size <= MAX_BYTES else None
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    given = False
+    sent = False
 
     async def receive_again() -> Message:
-        nonlocal given
-        if given:
+        nonlocal sent
+        if sent:
             return await receive()
-        given = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive_again

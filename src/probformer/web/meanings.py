@@ -1,47 +1,66 @@
-"""What the labels and channels of a run mean, as the explorer tells it."""
+"""What the labels and channels of a run mean: measured on its data, and by its vocabulary."""
 
 from __future__ import annotations
 
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
-from probformer.analysis.channels import Link
-from probformer.analysis.describing import Channel, describe
-from probformer.analysis.labels import Label
-from probformer.analysis.texts import size_text
-from probformer.data.corpus import load_corpus
-from probformer.data.sentence import Sentence
+from probformer.analysis.describe.channel_statistics import Link
+from probformer.analysis.describe.description import ChannelDescription, describe
+from probformer.analysis.describe.label_statistics import LabelDescription
+from probformer.analysis.draw import owners
+from probformer.analysis.input_text import size_text
+from probformer.analysis.marginals import check_number
 from probformer.errors import InputError, require
-from probformer.runs.run_folder import Run
+from probformer.web.open_runs import SPLIT, NotFound, OpenRuns
 
-_SPLIT = "dev"
-_SENTENCES = 500  # enough to tell, and a matter of seconds
+_SENTENCES = 500  # enough for stable figures, and a matter of seconds
 
 
-def first_sentences(run: Run, data: Path, most: int) -> list[Sentence]:
-    """Of the run's own data, which may not be there: then there are none."""
+def label_owners(runs: OpenRuns, name: str, label: int) -> dict[str, Any]:
+    """`GET /api/v1/runs/NAME/labels/LABEL`: the words likeliest to have it without context."""
+    run = runs[name]
+    count = run.model.encoder.settings.label_count
+    if count is None:
+        raise NotFound("only a probabilistic transformer has labels, this is a transformer")
     try:
-        return list(islice(load_corpus(run.settings.data, data).splits[_SPLIT], most))
-    except (InputError, OSError):
-        return []
+        check_number("label", label, count)
+    except InputError as error:
+        raise NotFound(str(error)) from None
+    return {"label": label, "words": owners(run, [label])[label]}
 
 
-def meanings(run: Run, data: Path) -> dict[str, Any]:
-    sentences = first_sentences(run, data, _SENTENCES)
+class Meanings:
+    """`GET /api/v1/runs/NAME/meanings`: computed at a run's first request, then kept."""
+
+    def __init__(self, runs: OpenRuns) -> None:
+        self._runs = runs
+        self._found: dict[str, dict[str, Any]] = {}
+
+    def of(self, name: str) -> dict[str, Any]:
+        if name not in self._found:
+            try:
+                self._found[name] = _measured(self._runs, name)
+            except InputError as error:
+                raise NotFound(str(error)) from None
+        return self._found[name]
+
+
+def _measured(runs: OpenRuns, name: str) -> dict[str, Any]:
+    run = runs[name]
+    sentences = runs.first_sentences(run, _SENTENCES)
     remedy = "--data says where it is, and probformer describe what is wrong with it"
     require(bool(sentences), f"the data of this run cannot be read from here: {remedy}")
     found = describe(run, sentences)
     size = size_text(found.sentences, found.words, found.unknown)
     return {
-        "text": f"{_SPLIT}: {size}",
+        "text": f"{SPLIT}: {size}",
         "column": found.column,
         "labels": None if found.labels is None else [_label(label) for label in found.labels],
         "channels": [_channel(channel) for channel in found.channels],
     }
 
 
-def _label(label: Label) -> dict[str, Any]:
+def _label(label: LabelDescription) -> dict[str, Any]:
     tags = label.tags
     return {
         "label": label.number,
@@ -53,7 +72,7 @@ def _label(label: Label) -> dict[str, Any]:
     }
 
 
-def _channel(channel: Channel) -> dict[str, Any]:
+def _channel(channel: ChannelDescription) -> dict[str, Any]:
     spread = channel.spread
     return {
         "number": channel.number,

@@ -1,4 +1,4 @@
-"""`probformer explore`: the explorer on a port of this machine."""
+"""`probformer explore`: the explorer as a server on a port of this machine."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ import uvicorn
 from probformer.errors import InputError
 from probformer.web.app import build_app
 from probformer.web.guard import Guard
-from probformer.web.service import Explorer
+from probformer.web.open_runs import OpenRuns
 
 _PORTS_TRIED = 20
 
 
 def serve(folders: Sequence[Path], data: Path, host: str, port: int, browser: bool) -> None:
-    """Until it is stopped."""
-    # A sentence is little work: on more threads it takes no less time, and much more where
-    # something else is running.
+    """Serve until a signal stops the process."""
+    # One sentence is little work: more threads are no faster, and slower beside other processes.
     torch.set_num_threads(1)
-    app = build_app(Explorer(folders, data), host)
+    app = build_app(OpenRuns(folders, data), host)
     listening = listen(host, port)
     address = _address(host, listening.getsockname()[1])
     print(f"the explorer is at {address} until Ctrl-C", flush=True)
-    if browser:  # some browsers return only when they are closed
+    if browser:  # in a thread, as some browsers return only when they are closed
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
     build_server(app).run(sockets=[listening])
 
@@ -48,7 +47,7 @@ def build_server(app: Guard) -> uvicorn.Server:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """On that port or, if others have it, on one of the next."""
+    """A socket on that port or, if it is taken, on one of the next."""
     try:
         family, kind, protocol, *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
@@ -57,7 +56,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
     ports = range(port, min(port + _PORTS_TRIED, 2**16))
     for number in ports:
-        # asyncio sends without delay where a socket says that it speaks TCP: 40 ms an answer.
+        # With the protocol given, asyncio turns on TCP_NODELAY, which saves 40 ms an answer.
         listening = socket.socket(family, kind, protocol)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -70,10 +69,10 @@ def listen(host: str, port: int) -> socket.socket:
                 raise InputError(f"cannot listen on {host}, port {number}: {reason}") from None
         else:
             return listening
-    raise InputError(f"ports {ports[0]} to {ports[-1]} are all taken: --port another one")
+    raise InputError(f"ports {ports[0]} to {ports[-1]} are all taken: --port chooses another")
 
 
 def _address(host: str, port: int) -> str:
-    if host in ("0.0.0.0", "::"):  # all addresses of this machine, but none to open
+    if host in ("0.0.0.0", "::"):  # all addresses of this machine: not one to open
         host = "localhost"
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

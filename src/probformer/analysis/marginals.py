@@ -1,0 +1,219 @@
+"""The marginals that a trained model infers for sentences, word by word, after every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from probformer.crf.evidence import Evidence
+from probformer.crf.posterior import Posterior
+from probformer.errors import InputError, counted, is_out_of_memory, require
+from probformer.runs.prediction import encoded_batch, of_sentence
+from probformer.runs.run_folder import Run
+
+_MAX_SENTENCES, _MAX_PAIRS = 64, 2**17
+"""Of a batch: sentences, and pairs of words with padding."""
+_NO_WORDS = "a sentence must have words, got none"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceMarginals:
+    """Marginals of one sentence of n words; T iterations, h channels, d labels.
+
+    Of a transformer, iterations are layers, channels are attention heads, and marginals are
+    attention. A word of several pieces has the heads of its first piece; as a head it has the
+    summed probability of all of them.
+    """
+
+    words: tuple[str, ...]
+    heads: Floats
+    """(T, h, n, n): row i is the distribution over the word that heads word i."""
+    root: Floats | None
+    """(T, h, n): the probability that word i is headed by ROOT, or by CLS."""
+    labels: Floats | None
+    """(T, n, d): the distribution over the labels of each word; a transformer has none."""
+    free_energy: Floats | None
+    """(T,): where it is defined."""
+    representation: Tensor | None = None
+    """Input of the task's read-out: tokens (1, n, d), or one vector (1, d)."""
+
+    @property
+    def step(self) -> str:
+        """ "iteration", or "layer"."""
+        return "layer" if self.labels is None else "iteration"
+
+    def channel(self, number: int) -> int:
+        """The number itself, counted from 0, if there is such a channel."""
+        return check_number("channel", number, self.heads.shape[1])
+
+    def iteration(self, number: int) -> int:
+        """The index of an iteration counted from 1, or from the end with −1."""
+        count = len(self.heads)
+        if -count <= number < 0:
+            return count + number
+        return check_number(self.step, number, count, first=1) - 1
+
+    def over_others(self, at: int) -> tuple[Floats, Floats | None]:
+        """Heads (h, n, n) and root (h, n) at index `at`, given that no word heads itself.
+
+        Attention of a word to itself, attention between its pieces, and the share of global
+        features are left out, and the rest is renormalised. The only word of a sentence has no
+        rest without ROOT: its row is 0.
+        """
+        others = self.heads[at] * (1 - np.eye(len(self.words)))
+        root = None if self.root is None else self.root[at]
+        total = others.sum(-1) if root is None else others.sum(-1) + root
+        total = np.where(total > 0, total, 1)
+        return others / total[..., None], None if root is None else root / total
+
+
+def channel_of(given: str, *names: str) -> int | str:
+    """The value of the option --channel: a number, or one of these names."""
+    if given in names:
+        return given
+    try:
+        return int(given)
+    except ValueError:
+        *first, last = map(repr, names)
+        listed = f"{', '.join(first)} or {last}"
+        raise InputError(f"channel must be a number, {listed}, got {given!r}") from None
+
+
+def check_number(what: str, number: int, count: int, first: int = 0, of: str = "the model") -> int:
+    """The number, if it is one of `count` that are counted from `first`."""
+    if first <= number < first + count:
+        return number
+    found = f"{of} has {counted(count, what)}, {first} to {first + count - 1}"
+    raise InputError(f"there is no {what} {number}: {found}")
+
+
+def infer_sentences(run: Run, sentences: Iterable[Sequence[str]]) -> Iterator[SentenceMarginals]:
+    """Run inference on sentences, in batches.
+
+    Args:
+        run: A loaded run folder.
+        sentences: Each a sequence of words; any number, as they are read lazily.
+
+    Returns:
+        Marginals in the order of the sentences.
+
+    Raises:
+        InputError: A sentence has no words, or is too long for the memory.
+    """
+    for batch in _batches(sentences):
+        yield from _infer(run, batch, None)
+
+
+def infer_sentence(
+    run: Run, words: Sequence[str], evidence: Evidence | None = None
+) -> SentenceMarginals:
+    """Run inference on one sentence.
+
+    Args:
+        run: A loaded run folder.
+        words: The words of the sentence.
+        evidence: Observed variables, for a batch of this one sentence; not for a transformer.
+
+    Returns:
+        The marginals after every iteration.
+
+    Raises:
+        InputError: The sentence has no words, or is too long for the memory.
+    """
+    require(len(words) > 0, _NO_WORDS)
+    (marginals,) = _infer(run, [tuple(words)], evidence)
+    return marginals
+
+
+read_sentence, read_sentences = infer_sentence, infer_sentences  # names that notebooks used
+
+
+@torch.no_grad()
+def task_answer(run: Run, marginals: SentenceMarginals) -> dict[str, Any]:
+    """The task's answer, from the inference that gave these marginals, not from another one."""
+    assert marginals.representation is not None
+    word_of = run.vocabulary.encode(marginals.words).word_of
+    return run.task.answer(run.model, marginals.representation, marginals.words, word_of)
+
+
+@torch.no_grad()
+def _infer(
+    run: Run, batch: Sequence[tuple[str, ...]], evidence: Evidence | None
+) -> Iterator[SentenceMarginals]:
+    model, device = run.model.eval(), next(run.model.parameters()).device
+    tokens, mask, word_of = encoded_batch(run.vocabulary, batch)
+    observed = {} if evidence is None else {"evidence": evidence}
+    try:
+        posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        longest = max(map(len, batch))
+        what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
+        raise InputError(f"out of memory: {what}") from None
+    steps, representation = posterior.trace, model.encoder.representation(posterior)
+    assert steps
+    for row, words in enumerate(batch):
+        own = of_sentence(representation, row, len(word_of[row]))
+        traced = [_marginals_of_row(step, row) for step in steps]
+        yield _by_word(words, np.array(word_of[row]), traced, own)
+
+
+def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...]]]:
+    """In order, so a long sentence closes its batch early instead of padding many others."""
+    batch: list[tuple[str, ...]] = []
+    longest = 0
+    for sentence in sentences:
+        words = tuple(sentence)
+        require(len(words) > 0, _NO_WORDS)
+        longest = max(longest, len(words))
+        full = len(batch) == _MAX_SENTENCES or (len(batch) + 1) * longest**2 > _MAX_PAIRS
+        if batch and full:
+            yield batch
+            batch, longest = [], len(words)
+        batch.append(words)
+    if batch:
+        yield batch
+
+
+def _marginals_of_row(posterior: Posterior, row: int) -> dict[str, Tensor]:
+    names = ("head_marginals", "root_head_marginals", "z_marginals", "free_energy")
+    found = {name: getattr(posterior, name) for name in names}
+    return {name: value[row] for name, value in found.items() if value is not None}
+
+
+def _by_word(
+    words: tuple[str, ...],
+    word_of: NDArray[np.int64],
+    steps: Sequence[dict[str, Tensor]],
+    representation: Tensor,
+) -> SentenceMarginals:
+    """From marginals over pieces, with padding, to marginals over words."""
+    n = len(word_of)
+    first = np.searchsorted(word_of, np.arange(len(words)))  # the first piece of each word
+
+    def over_time(name: str) -> Floats | None:
+        if name not in steps[0]:
+            return None
+        return torch.stack([step[name] for step in steps]).double().cpu().numpy()
+
+    heads, root = over_time("head_marginals"), over_time("root_head_marginals")
+    labels = over_time("z_marginals")
+    assert heads is not None
+    belongs = (word_of[:, None] == np.arange(len(words))).astype(float)  # pieces × words
+    return SentenceMarginals(
+        words,
+        heads[:, :, :n, :n][:, :, first] @ belongs,
+        None if root is None else root[:, :, first],
+        None if labels is None else labels[:, first],
+        over_time("free_energy"),
+        representation,
+    )

@@ -1,0 +1,66 @@
+"""`probformer parse`: attachment scores as tables or JSON, trees as CoNLL-U."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from probformer.analysis.input_text import check_source, count_unknown, read_text
+from probformer.analysis.parse.scoring import ParserOptions, Parsing, parse_sentences
+from probformer.analysis.parse.tables import figures, print_tables
+from probformer.data.formats.conllu import as_conllu, with_heads
+from probformer.data.readers import lines_of
+from probformer.data.sentence import Sentence
+from probformer.errors import require
+from probformer.runs.files import require_writable, write_text
+from probformer.runs.run_folder import load_run
+
+
+def parse_file(
+    folder: Path,
+    file: Path | None,
+    data: Path,
+    options: ParserOptions,
+    split: str | None = None,
+    out: Path | None = None,
+    as_json: bool = False,
+) -> None:
+    """Parse a file or, without one, a split of the run's data, by default test."""
+    check_source(file, split)
+    if out is not None:
+        _check_trees(out, file, options)
+    run = load_run(folder)
+    run.model.to("cuda" if torch.cuda.is_available() else "cpu")
+    sentences = read_text(run, file, data, split or "test", "conllu")
+    if out is not None and out.exists():
+        for path in {sentence.path for sentence in sentences} - {""}:
+            require(not out.samefile(path), f"{out}: --out would overwrite what is parsed")
+    parsing = parse_sentences(run, sentences, options)
+    unknown = count_unknown(run, sentences)
+    if out is not None:  # before printing, as a reader like `head` may close the pipe
+        _write_trees(out, file, sentences, parsing)
+    if as_json:
+        print(json.dumps(figures(parsing, sentences, options, unknown), ensure_ascii=False))
+    else:
+        print_tables(parsing, sentences, options, unknown)
+    if out is not None:
+        print(f"the trees are in {out}", file=sys.stderr if as_json else sys.stdout)
+
+
+def _check_trees(out: Path, file: Path | None, options: ParserOptions) -> None:
+    message = "--out writes trees: it needs the decoder tree or projective, got argmax"
+    require(options.decoder != "argmax", message)
+    if file is not None and file.exists():
+        require(file.is_file(), f"{file}: --out needs a regular file, as it is read twice")
+    require_writable(out)
+
+
+def _write_trees(out: Path, file: Path | None, sentences: list[Sentence], parsing: Parsing) -> None:
+    """The lines of the file, or of the sentences, with the heads that were found."""
+    unparsed = lines_of(file) if file else (line for s in sentences for line in as_conllu(s))
+    heads = (int(head) for sentence in parsing.heads for head in sentence)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, "".join(f"{line}\n" for line in with_heads(unparsed, heads)))
