@@ -23,7 +23,7 @@ from torch.export import Dim, ExportedProgram
 from probformer.crf.potentials import WordPotential
 from probformer.crf.potentials.all_pairs import AllPairs
 from probformer.errors import InputError, require, require_packages
-from probformer.models.readout import Model, SeveralHeads
+from probformer.models.readout import Model, SeveralReadouts
 from probformer.runs.files import require_writable, write_bytes
 from probformer.runs.run_folder import Run, load_run
 from probformer.tasks.classification import Classification
@@ -71,14 +71,15 @@ class Answering(nn.Module):
         self.model = model
 
     def forward(self, words: Tensor, mask: Tensor) -> Outputs:
-        read, posterior = self.model(words, mask, attention=True)
-        head = self.model.head
-        if isinstance(head, SeveralHeads):
-            answers = {f"{name}_logits": x for name, x in head(read, mask).items()}
+        output = self.model(words, mask, attention=True)
+        vectors, readout = output.representation, output.readout
+        if isinstance(readout, SeveralReadouts):
+            answers = {f"{name}_logits": x for name, x in readout(vectors, mask).items()}
         else:
-            answers = {"logits": head(read)}
-        assert posterior.head_marginals is not None
-        return {**answers, "head_marginals": posterior.head_marginals}
+            answers = {"logits": readout(vectors)}
+        heads = output.posterior.head_marginals
+        assert heads is not None
+        return {**answers, "head_marginals": heads}
 
 
 def as_program(run: Run) -> tuple[bytes, float, int]:

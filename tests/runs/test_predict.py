@@ -72,11 +72,11 @@ def test_pieces_that_read_the_same_are_one_filler(tmp_path):
     text = next(text for text, times in texts.items() if times == 2)
     likely, unlikely = (i for i in range(run.task.classes) if run.vocabulary.decode([i])[0] == text)
     with torch.no_grad():
-        for parameter in run.model.head.parameters():
+        for parameter in run.model.readout.parameters():
             parameter.zero_()
-        run.model.head.bias[likely], run.model.head.bias[unlikely] = 9, 8
+        run.model.readout.bias[likely], run.model.readout.bias[unlikely] = 9, 8
     (fillers,) = predict(run, [["<mask>"]])[0]["masks"]
-    probabilities = run.model.head.bias.detach().softmax(0)
+    probabilities = run.model.readout.bias.detach().softmax(0)
     assert next(iter(fillers.items())) == (text, round(float(probabilities[likely]), 4))
     assert len(fillers) == 5
 

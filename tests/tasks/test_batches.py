@@ -101,17 +101,17 @@ def test_a_batch_travels_in_one_piece(task, tmp_path):
     for is_packed in (False, True):
         training.plan = Plan(chunk=2, packed=is_packed, rounded=is_packed, lowest_head=0)
         batch = training._batch_of(np.arange(5))
-        again = batch.reading(batch.bytes())
+        again = batch.from_bytes(batch.to_bytes())
         assert again.shape() == batch.shape()
         for a, b in zip(again._tensors(), batch._tensors(), strict=True):
             assert a.dtype == b.dtype
             assert torch.equal(a, b)
-        assert not torch.equal(batch.reading(batch.bytes() * 0).mask, batch.mask)
+        assert not torch.equal(batch.from_bytes(batch.to_bytes() * 0).mask, batch.mask)
 
 
 def test_weights_are_means():
-    asked = np.array([True, True, False, True, False])
-    weights = mean_weights(asked, np.array([0, 0, 0, 1, 2]))
+    has_target = np.array([True, True, False, True, False])
+    weights = mean_weights(has_target, np.array([0, 0, 0, 1, 2]))
     assert weights.tolist() == [0.5, 0.5, 0, 1, 0]
 
 
@@ -274,7 +274,7 @@ def test_a_loss_that_is_not_finite_is_found_late_but_in_its_place(tmp_path):
         if len(seen) == 3:
             weights = {name: p.clone() for name, p in training.model.named_parameters()}
             seen[-1] = weights
-            training.model.head.bias.register_hook(lambda gradient: gradient * torch.nan)
+            training.model.readout.bias.register_hook(lambda gradient: gradient * torch.nan)
         update(indices)
 
     training._update = poisoned

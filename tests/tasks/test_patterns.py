@@ -86,8 +86,8 @@ def test_what_a_run_answers_fits_the_patterns_of_its_training_data(run):
         for word in range(len(sentence)):
             seen.add(pattern_of({kind: classes[kind][word] for kind in KINDS}))
     assert set(run.task.patterns) == seen
-    read = 5 * torch.randn(1, 30, run.model.encoder.width)
-    logits = run.model.head(read, torch.ones(1, 30, dtype=torch.bool))
+    vectors = 5 * torch.randn(1, 30, run.model.encoder.width)
+    logits = run.model.readout(vectors, torch.ones(1, 30, dtype=torch.bool))
     chosen = run.task._chosen(logits)
     for word in range(30):
         tags = {kind: run.task._name(kind, chosen[kind][0, word].item()) for kind in KINDS}

@@ -147,7 +147,7 @@ def test_what_is_not_finite_is_refused_by_the_device(tmp_path: Path):
     for _ in range(5):
         update()
     assert run.updates.graph is not None
-    run.model.head.bias.data.fill_(float("nan"))
+    run.model.readout.bias.data.fill_(float("nan"))
     before = {name: p.detach().clone() for name, p in run.model.named_parameters()}
     for _ in range(3):
         update()

@@ -24,9 +24,9 @@ from probformer.runs.prediction import predict
 from probformer.runs.run_folder import load_run, read_metrics
 from probformer.tasks import build_task
 from probformer.tasks.batch import Plan
+from probformer.tasks.gold_heads import gold_head_loss
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.tagging import Tagging
-from probformer.tasks.task import gold_head_loss
 from probformer.training import loop
 from probformer.training.commands import train_one
 from probformer.training.schedule import build_schedule
@@ -44,7 +44,7 @@ def test_the_first_steps_are_the_published_protocol(tmp_path):
 
     def forward(words, mask):
         replaced = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(model, replaced, (words, mask))[0]
+        return torch.func.functional_call(model, replaced, (words, mask)).representation
 
     def dense_norm():
         U, V = (parameters[names.index(f"encoder.potentials.words.{x}")] for x in "UV")
@@ -206,8 +206,8 @@ def test_gold_heads_are_learned(tmp_path):
 
     def loss(channel):
         with torch.no_grad():
-            _, posterior = training.model.eval()(batch.words, batch.mask, attention=True)
-        return gold_head_loss(posterior, batch, channel).item()
+            output = training.model.eval()(batch.words, batch.mask, attention=True)
+        return gold_head_loss(output.posterior, batch, channel).item()
 
     before = loss(1)
     training.train()
@@ -222,14 +222,15 @@ def test_evaluation_masks_are_the_authors():
     task = build_task(settings().task, vocabulary)
     split = task.encode(Sentence(tuple(words)) for words in sentences)
     batch = task.evaluation_batch(split, range(len(split)))
-    stream, asked = random.Random(313), []
+    stream, expected = random.Random(313), []
     for b, words in enumerate(sentences):
         for i, word in enumerate(words):
             masked = stream.random() < 0.3 and word != "zzz"
             assert (batch.words[b, i] == vocabulary.mask).item() == masked
             if masked:
-                asked.append((4 * b + i, vocabulary.id_of(word)))
-    assert [*zip(batch.asked.tolist(), batch.targets["word"].tolist(), strict=True)] == asked
+                expected.append((4 * b + i, vocabulary.id_of(word)))
+    positions, targets = batch.target_positions.tolist(), batch.targets["word"].tolist()
+    assert [*zip(positions, targets, strict=True)] == expected
 
 
 def test_training_masks_change_with_the_epoch():
@@ -293,7 +294,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_pa
     training._epoch()
     training._judge()
     before = sorted((tmp_path / "state").iterdir())
-    training.model.head.bias.data.fill_(float("nan"))
+    training.model.readout.bias.data.fill_(float("nan"))
     with pytest.raises(InputError, match="the loss is nan in epoch 2, batch 1"):
         training._epoch()
     assert sorted((tmp_path / "state").iterdir()) == before
@@ -319,8 +320,8 @@ def test_a_run_of_the_first_format_still_loads_and_answers(text):
     tags, logs = FIRST_FORMAT[text]
     assert predict(run, [words]) == [{"words": words, "tags": tags.split()}]
     tokens = torch.tensor([run.vocabulary.encode(words).ids])
-    read, _ = run.model(tokens, torch.ones_like(tokens, dtype=torch.bool))
-    best = run.model.head(read)[0].log_softmax(-1).max(-1).values
+    output = run.model(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    best = output.readout(output.representation)[0].log_softmax(-1).max(-1).values
     torch.testing.assert_close(best, torch.tensor(logs), atol=1e-4, rtol=0)
     assert read_metrics(folder)[-1]["final"]["test"]["accuracy"] > 0
 

@@ -14,7 +14,8 @@ from torch import Tensor
 from probformer.crf.evidence import Evidence
 from probformer.crf.posterior import Posterior
 from probformer.errors import InputError, counted, is_out_of_memory, require
-from probformer.runs.prediction import encoded_batch, of_sentence
+from probformer.models.readout import Output
+from probformer.runs.prediction import encoded_batch
 from probformer.runs.run_folder import Run
 
 _TOGETHER, _PAIRS = 64, 2**17
@@ -41,8 +42,8 @@ class Reading:
     """(T, n, d): the distribution over the labels of each word; a transformer has none."""
     free_energy: Floats | None
     """(T,): where it is defined."""
-    representation: Tensor | None = None
-    """What the task's layer reads of this sentence: its tokens (1, n, d), or one vector (1, d)."""
+    output: Output | None = None
+    """What the model computes of this sentence, from which the task takes its answer."""
 
     @property
     def step(self) -> str:
@@ -120,19 +121,20 @@ def _read(
         longest = max(map(len, together))
         what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
         raise InputError(f"out of memory: {what}") from None
-    steps, represented = posterior.trace, model.encoder.representation(posterior)
+    steps = posterior.trace
     assert steps
+    output = Output(model.encoder.representation(posterior), posterior, model.readout)
     for row, words in enumerate(together):
-        alone = of_sentence(represented, row, len(word_of[row]))
+        alone = output.sentence(row, len(word_of[row]))
         yield _reading(words, np.array(word_of[row]), [_row(step, row) for step in steps], alone)
 
 
 @torch.no_grad()
 def answer_of(run: Run, reading: Reading) -> dict[str, Any]:
     """What the task says about the sentence, from the very inference that was read."""
-    assert reading.representation is not None
+    assert reading.output is not None
     word_of = run.vocabulary.encode(reading.words).word_of
-    return run.task.answer(run.model, reading.representation, reading.words, word_of)
+    return run.task.answer(reading.output, reading.words, word_of)
 
 
 def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...]]]:
@@ -161,7 +163,7 @@ def _reading(
     words: tuple[str, ...],
     word_of: NDArray[np.int64],
     steps: Sequence[dict[str, Tensor]],
-    representation: Tensor,
+    output: Output,
 ) -> Reading:
     n = len(word_of)
     first = np.searchsorted(word_of, np.arange(len(words)))  # the first piece of each word
@@ -181,5 +183,5 @@ def _reading(
         None if root is None else root[:, :, first],
         None if labels is None else labels[:, first],
         over_time("free_energy"),
-        representation,
+        output,
     )

@@ -71,17 +71,11 @@ def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]
         return []
     tokens, mask, word_of = encoded_batch(run.vocabulary, sentences)
     device = next(run.model.parameters()).device
-    read, _ = run.model(tokens.to(device), mask.to(device))
+    output = run.model(tokens.to(device), mask.to(device), attention=run.task.needs_heads)
     return [
-        run.task.answer(run.model, of_sentence(read, row, len(places)), words, places)
-        for row, (words, places) in enumerate(zip(sentences, word_of, strict=True))
+        run.task.answer(output.sentence(row, len(own)), words, own)
+        for row, (words, own) in enumerate(zip(sentences, word_of, strict=True))
     ]
-
-
-def of_sentence(read: Tensor, row: int, length: int) -> Tensor:
-    """A batch of one sentence alone: its tokens without padding, or its own vector."""
-    alone = read[row : row + 1]
-    return alone[:, :length] if read.dim() == 3 else alone
 
 
 def encoded_batch(

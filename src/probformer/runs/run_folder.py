@@ -155,7 +155,7 @@ def load_description(folder: Path) -> Run:
     words = encoder.embedding.num_embeddings
     message = f"tokenizer.json has {len(vocabulary)} entries, config.json {words}"
     require(len(vocabulary) == words, f"{folder}: the vocabulary does not fit the model: {message}")
-    return Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
+    return Run(settings, vocabulary, task, Model(encoder, task.build_readout(encoder)))
 
 
 def encoder_settings(values: Mapping[str, Any]) -> EncoderSettings | TransformerSettings:

@@ -79,12 +79,12 @@ class CapturedGradients(Gradients):
                 return
             self.graphs[kind] = self._capture(batch, first)
         graph = self.graphs[kind]
-        graph.input.copy_(batch.bytes().pin_memory(), non_blocking=True)
+        graph.input.copy_(batch.to_bytes().pin_memory(), non_blocking=True)
         graph.graph.replay()
 
     def _capture(self, example: Batch, first: bool) -> _Graph:
-        piece = example.bytes().to(self.total.device)
-        batch = example.reading(piece)
+        piece = example.to_bytes().to(self.total.device)
+        batch = example.from_bytes(piece)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):  # libraries set themselves up outside of the graph

@@ -15,6 +15,7 @@ from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.models.readout import Model
 from probformer.tasks import Task
+from probformer.tasks.objective import evaluation_plan
 from probformer.training.processes import from_all_processes
 
 TOKENS, TOKENS_ON_GPU = 4096, 16384
@@ -40,13 +41,14 @@ def evaluate(
     """Metrics over a whole split; processes share the batches."""
     model.eval()
     on_gpu = accelerator.device.type == "cuda"
+    plan = evaluation_plan(task, model.encoder)
     batches = evaluation_batches(split.lengths, TOKENS_ON_GPU if on_gpu else TOKENS)
     own: defaultdict[str, list[float | Tensor]] = defaultdict(list)
     for indices in batches[accelerator.process_index :: accelerator.num_processes]:
-        batch = task.evaluation_batch(split, indices).to(accelerator.device)
+        batch = task.evaluation_batch(split, indices, plan).to(accelerator.device)
         with products_in(precision, accelerator.device):
-            read, _ = model(batch.words, batch.mask)
-            counts = task.count(model, read, batch)
+            output = model(batch.words, batch.mask, attention=task.needs_heads)
+            counts = task.count(output, batch)
         for name, value in counts.items():
             own[name].append(value)
     total: defaultdict[str, float] = defaultdict(float)

@@ -41,9 +41,9 @@ from probformer.runs.run_folder import (
     write_model_card,
     write_weights,
 )
-from probformer.sentinels import ROOT
 from probformer.tasks.batch import Batch, Plan
-from probformer.tasks.task import gold_head_loss
+from probformer.tasks.build import build_auxiliary
+from probformer.tasks.objective import lowest_head
 from probformer.training.captured import CapturedGradients, Gradients
 from probformer.training.checkpoints import (
     Checkpoint,
@@ -89,6 +89,9 @@ class Training:
         self.model = self.run.model.to(self.accelerator.device)
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)
+        self.auxiliary = build_auxiliary(self.training, self.model.encoder)
+        objectives = (self.run.task, *self.auxiliary)
+        self.needs_heads = any(objective.needs_heads for objective in objectives)
         self.on_gpu = self.accelerator.device.type == "cuda"
         self.loss = torch.zeros((), device=self.accelerator.device)
         """Of the update to be made, summed over its chunks like the gradients."""
@@ -113,9 +116,9 @@ class Training:
 
     def _plan(self) -> Plan:
         """On a GPU shapes repeat, and sentences lie end to end where kernels know of that."""
-        encoder, heads = self.settings.encoder, self.training.gold_heads
+        encoder = self.settings.encoder
         can_pack = self.model.encoder.can_pack
-        packed = heads is None and can_pack(
+        packed = not self.needs_heads and can_pack(
             self.run.task.reads_single_words, self.training.precision
         )
         return Plan(
@@ -124,7 +127,7 @@ class Training:
             front=encoder.extra_places,
             rounded=self.on_gpu,
             longest=encoder.max_words,
-            lowest_head=None if heads is None else ROOT if encoder.has_root else 0,
+            lowest_head=lowest_head(self.model.encoder) if self.needs_heads else None,
         )
 
     def resume(self) -> bool:
@@ -251,17 +254,12 @@ class Training:
         return forget_words(split, unknown, strength, seed)
 
     def batch_loss(self, batch: Batch) -> Tensor:
-        """Of each chunk the task's mean loss, the penalty, and the loss of gold heads if asked."""
-        task, training = self.run.task, self.training
-        with products_in(training.precision, self.accelerator.device):
-            heads = training.gold_heads is not None
-            read, posterior = self.model(batch.words, batch.mask, heads, batch.packing)
-            loss = task.loss(self.model, read, batch)
-        if training.penalty:
-            loss = loss + batch.chunks * training.penalty * self.model.encoder.penalty()
-        if training.gold_heads is not None:
-            channel, weight = training.gold_heads.channel, training.gold_heads.weight
-            loss = loss + weight * gold_head_loss(posterior, batch, channel)
+        """The sum of all objectives; those beside the task are computed in full precision."""
+        with products_in(self.training.precision, self.accelerator.device):
+            output = self.model(batch.words, batch.mask, self.needs_heads, batch.packing)
+            loss = self.run.task.loss(output, batch)
+        for objective in self.auxiliary:
+            loss = loss + objective.loss(output, batch)
         return loss
 
     def _add_up(self) -> None:

@@ -68,7 +68,7 @@ def prepare(
 
     torch.manual_seed(derive_seed(settings.seed, Purpose.INITIALISATION))
     encoder = build_encoder(settings.encoder, len(vocabulary))
-    run = Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
+    run = Run(settings, vocabulary, task, Model(encoder, task.build_readout(encoder)))
     if init is not None and not going_on:
         reporter.say(start_from(run, load_run(init)))
     if accelerator.is_main_process and going_on:
@@ -166,7 +166,7 @@ def _check_same_sentences(splits: dict[str, EncodedSplit], folder: Path) -> None
 
 def _check_judgement(task: Task, splits: dict[str, EncodedSplit]) -> None:
     for name, split in splits.items():
-        reason = None if name == "train" else task.nothing_to_judge(split)
+        reason = None if name == "train" else task.why_no_metrics(split)
         require(reason is None, f"{name}: {reason}")
 
 
