@@ -99,7 +99,7 @@ def test_without_a_whole_checkpoint_a_model_is_not_overwritten(whole, tmp_path, 
     for state in (folder / "state").glob("step-*"):
         (state / "model.safetensors").write_bytes(b"damaged") if damaged else shutil.rmtree(state)
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    with pytest.raises(InputError, match="holds a model, but no whole checkpoint to go on from"):
+    with pytest.raises(InputError, match="holds a model, but no whole checkpoint to resume from"):
         ready(settings(), folder, resume=True)
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
 
@@ -116,7 +116,7 @@ def test_without_a_whole_checkpoint_a_run_starts_anew_and_keeps_new_ones(whole, 
     training = ready(settings(), folder, resume=True)
     assert training.progress.step == 0
     training._epoch()
-    training._judge()
+    training._end_epoch()
     kept = sorted((folder / "state").glob("step-*"))
     assert [files.is_sealed(state) for state in kept] == [True]
     run_until_it_ends(folder)
@@ -183,7 +183,7 @@ def test_a_model_without_its_run_is_never_overwritten(whole, tmp_path, resume):
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         shutil.copy(whole / name, tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(InputError, match="holds a model already, but no run to go on with"):
+    with pytest.raises(InputError, match="holds a model already, but no run to resume"):
         ready(settings(), tmp_path, resume=resume)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
@@ -226,7 +226,7 @@ def test_two_names_of_one_file_leave_no_third(tmp_path):
 
 
 def test_other_settings_are_refused_by_name(whole):
-    with pytest.raises(InputError, match=r"has training\.clip = 5\.0, but the run to go on with"):
+    with pytest.raises(InputError, match=r"has training\.clip = 5\.0, but the run to resume"):
         ready(settings(clip=1.0), whole, resume=True)
 
 
@@ -267,7 +267,7 @@ def test_weights_of_another_run_are_kept_over_a_stop(tmp_path):
 def test_a_gradient_that_is_not_finite_stops_before_it_does_harm(tmp_path):
     training = ready(settings(), tmp_path)
     training._epoch()
-    training._judge()
+    training._end_epoch()
     weights = {name: p.detach().clone() for name, p in training.model.named_parameters()}
     first = next(training.model.parameters())
     first.register_hook(lambda gradient: gradient * math.nan)
@@ -283,7 +283,7 @@ def test_a_dev_loss_that_is_not_finite_is_never_the_best(tmp_path, monkeypatch):
     monkeypatch.setattr("probformer.training.loop.evaluate", lambda *_: nan)
     training._epoch()
     with pytest.raises(InputError, match="the dev loss is nan in epoch 1"):
-        training._judge()
+        training._end_epoch()
     assert not (tmp_path / "model.safetensors").exists()
 
 
@@ -307,7 +307,7 @@ def test_a_signal_stops_between_batches_with_a_checkpoint(tmp_path, number):
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number, err
-    assert "stopped; the same command with --resume goes on" in out
+    assert "stopped; the same command with --resume continues the run" in out
     assert not err
     newest = sorted((tmp_path / "state").glob("step-*"))[-1]
     progress = json.loads((newest / "progress.json").read_text())
@@ -364,7 +364,7 @@ def full_disk(largest: int) -> Iterator[None]:
 def test_on_a_full_disk_what_was_there_stays_and_the_run_goes_on_later(whole, tmp_path):
     training = ready(settings(), tmp_path)
     training._epoch()
-    training._judge()
+    training._end_epoch()
     (checkpoint,) = (tmp_path / "state").glob("step-*")
     weights = (tmp_path / "model.safetensors").read_bytes()
     with full_disk(len(weights) // 2), pytest.raises(InputError, match="cannot be written"):

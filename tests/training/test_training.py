@@ -27,7 +27,7 @@ from probformer.tasks.batch import Plan
 from probformer.tasks.gold_heads import gold_head_loss
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.tagging import Tagging
-from probformer.training import loop
+from probformer.training import checkpoints
 from probformer.training.commands import train_one
 from probformer.training.schedule import build_schedule
 
@@ -139,7 +139,7 @@ def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, extra, tmp_path,
 
 
 def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(loop, "_SHORT_SAVE", 60)  # one after each epoch, on a busy machine too
+    monkeypatch.setattr(checkpoints, "_QUICK", 60)  # one after each epoch, on a busy machine too
     given = settings(epochs=3)
     train_one(given, tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "damaged")
@@ -156,7 +156,7 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, caps
 @pytest.mark.parametrize(("took", "expected"), [(0.1, [0, 1, 2, 3]), (0.3, [0, 3])])
 def test_epochs_shorter_than_a_checkpoint_share_one(took, expected, tmp_path, monkeypatch):
     """As if time passed only while one is made; killed in between, a run ends the same."""
-    now, saved, save = 0.0, [], loop.save_checkpoint
+    now, saved, save = 0.0, [], checkpoints.save_checkpoint
 
     def slow(folder, progress, *arguments, **others):
         nonlocal now
@@ -164,8 +164,8 @@ def test_epochs_shorter_than_a_checkpoint_share_one(took, expected, tmp_path, mo
         saved.append(progress.epoch)
         save(folder, progress, *arguments, **others)
 
-    monkeypatch.setattr(loop, "save_checkpoint", slow)
-    monkeypatch.setattr(loop.time, "monotonic", lambda: now)
+    monkeypatch.setattr(checkpoints, "save_checkpoint", slow)
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now)
     given = settings(epochs=3)
     train_one(given, tmp_path / "whole")
     assert saved == expected
@@ -177,8 +177,7 @@ def test_epochs_shorter_than_a_checkpoint_share_one(took, expected, tmp_path, mo
         if line["epoch"] == 2:
             raise Killed
 
-    training = ready(given, tmp_path / "killed")
-    training.after_epoch = die
+    training = ready(given, tmp_path / "killed", after_epoch=die)
     with pytest.raises(Killed):
         training.train()
     again = ready(given, tmp_path / "killed", resume=True)
@@ -292,7 +291,7 @@ def test_encoded_splits_and_batches():
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_path):
     training = ready(settings(), tmp_path)
     training._epoch()
-    training._judge()
+    training._end_epoch()
     before = sorted((tmp_path / "state").iterdir())
     training.model.readout.bias.data.fill_(float("nan"))
     with pytest.raises(InputError, match="the loss is nan in epoch 2, batch 1"):
@@ -368,7 +367,7 @@ def test_epochs_are_judged_as_they_are_trained_and_final_figures_are_exact(
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     training = ready(settings(), tmp_path)
     training._epoch()
-    training._judge()
+    training._end_epoch()
     before = {path: path.read_bytes() for path in (tmp_path / "state").rglob("*.safetensors")}
 
     def full(*_):
@@ -385,7 +384,8 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
 
 def test_the_reported_loss_is_the_mean_over_chunks(tmp_path):
     training = ready(settings(chunk=4), tmp_path)
-    single = [training.batch_loss(training._batch_of(np.arange(i, i + 4))) for i in (0, 4, 8, 12)]
+    batch_loss = training.batch_loss
+    single = [batch_loss(training.batches.build([np.arange(i, i + 4)], 0)) for i in (0, 4, 8, 12)]
     expected = sum(loss.item() for loss in single)
     training._update(np.arange(16))
     assert training.progress.loss == pytest.approx(expected, rel=1e-5)
@@ -402,7 +402,7 @@ def test_of_two_equal_scores_the_lower_loss_is_better(tmp_path, monkeypatch):
     monkeypatch.setattr("probformer.training.loop.evaluate", judged)
     for _ in range(3):
         training._epoch()
-        training._judge()
+        training._end_epoch()
     assert training.progress.best["epoch"] == 2
 
 

@@ -213,7 +213,7 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path, space, monkeypatch, caps
 
 
 def test_a_trial_that_fails_does_not_end_the_study(tmp_path, space, monkeypatch, capsys):
-    judge = Training._judge
+    judge = Training._end_epoch
 
     def diverges(self):
         if "trial-0000" in str(self.folder):
@@ -222,7 +222,7 @@ def test_a_trial_that_fails_does_not_end_the_study(tmp_path, space, monkeypatch,
             raise RuntimeError("CUDA out of memory")
         return judge(self)
 
-    monkeypatch.setattr(Training, "_judge", diverges)
+    monkeypatch.setattr(Training, "_end_epoch", diverges)
     with pytest.raises(InputError, match=r"no trial came to its end: .*: out of memory"):
         run(tmp_path / "out", space, trials=2)
     run(tmp_path / "out", space, trials=3)

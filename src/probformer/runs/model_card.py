@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from probformer.config import BuiltinData, DataSettings
 from probformer.data.registry import Corpus, list_corpora
+from probformer.runs.figures import format_metrics
 
 if TYPE_CHECKING:
     from probformer.runs.run_folder import Run
@@ -41,7 +42,7 @@ def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, fl
     if init:
         lines.append(f"- Began with the encoder of {init!r}, whose data has a licence of its own")
     lines.append(f"- Seed: {settings.seed}")
-    lines += [f"- {split}: {figures_text(metrics)}" for split, metrics in results.items()]
+    lines += [f"- {split}: {format_metrics(metrics)}" for split, metrics in results.items()]
     lines += [
         "",
         "All settings are in `run.toml`. `probformer.load_run` reads this folder, and so does",
@@ -54,12 +55,6 @@ def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, fl
             "choose from depends on the licence of the data.",
         ]
     return "\n".join(lines) + "\n"
-
-
-def figures_text(metrics: Mapping[str, float]) -> str:
-    """All of them but those of parts, the loss last."""
-    names = [name for name in metrics if "/" not in name and name not in ("score", "loss")]
-    return ", ".join(f"{name} {metrics[name]:.6g}" for name in (*names, "loss"))
 
 
 def _front_matter(run: Run, kind: str, init: str | None) -> Iterable[str]:

@@ -11,10 +11,10 @@ from probformer.config import to_toml
 from probformer.config.lookup import read_settings, read_values
 from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.errors import counted, require, require_one_of, require_whole
+from probformer.runs.figures import format_metric
 from probformer.runs.files import require_writable, write_text
 from probformer.tasks import build_task
 from probformer.training.memory import keep_freed_memory
-from probformer.training.progress import shown
 from probformer.training.stopping import Stopped
 from probformer.tuning.plot import check_matplotlib, plot_search
 from probformer.tuning.space import Space, read_space
@@ -108,6 +108,6 @@ def _report(search: Search, metric: str) -> None:
     why = f": the last one failed: {reasons[-1]}" if reasons else ""
     require(bool(ended[TrialState.COMPLETE]), f"no trial came to its end{why}")
     best = search.study.best_trial
-    figure = shown(best.user_attrs[figure_name(metric)])
+    figure = format_metric(best.user_attrs[figure_name(metric)])
     print(f"best: trial {best.number}, {figure_name(metric)} {figure}: {values_text(best.params)}")
     print(f"its config is {search.folder / BEST}, its run {search.trial_folder(best.number)}")

@@ -25,7 +25,7 @@ from probformer.config.reading import flat
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.errors import InputError, require
 from probformer.runs.files import read_json, write_json
-from probformer.training.stopping import InUse, one_at_a_time, only_one
+from probformer.training.locks import InUse, file_lock, run_lock
 from probformer.tuning.space import Space
 
 SAMPLERS = ("random", "tpe")
@@ -52,7 +52,7 @@ class Search:
 
     def alone(self) -> AbstractContextManager[None]:
         """While this lasts, no other worker changes the study's files, or takes a trial."""
-        return one_at_a_time(self.folder / "lock")
+        return file_lock(self.folder / "lock")
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False, states=states or None)
@@ -82,7 +82,7 @@ class Search:
     def _abandoned(self, held: ExitStack) -> Trial | None:
         for frozen in self.trials(TrialState.RUNNING):
             try:
-                held.enter_context(only_one(self.trial_folder(frozen.number)))
+                held.enter_context(run_lock(self.trial_folder(frozen.number)))
             except InUse:
                 continue
             trial = Trial(self.study, frozen._trial_id)
@@ -95,7 +95,7 @@ class Search:
         if len(self.trials()) >= trials:
             return None
         trial = self.study.ask()
-        held.enter_context(only_one(self.trial_folder(trial.number)))
+        held.enter_context(run_lock(self.trial_folder(trial.number)))
         return trial
 
 
@@ -111,7 +111,7 @@ def open_search(
 ) -> Search:
     """Begins a study, or joins it if it is the same one, on data of the same `digests`."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with one_at_a_time(folder / "lock"):
+    with file_lock(folder / "lock"):
         try:
             study = optuna.create_study(
                 storage=_storage(storage, folder),
