@@ -59,10 +59,9 @@ def main() -> None:
 
 def update(run: Training, count: int) -> None:
     """Of so many of an epoch's batches, but the last, which is smaller."""
-    lengths, training, seed = run.splits["train"].lengths, run.settings, run.run.settings.seed
-    batches = training_batches(
-        lengths, training.batch, 1, run.run.settings.seed, training.by_length
-    )
+    lengths, settings = run.splits["train"].lengths, run.run.settings
+    training = settings.training
+    batches = training_batches(lengths, training.batch, 1, settings.seed, training.by_length)
     start = run.progress.step % max(1, len(batches) - 1)
     for indices in islice(cycle(batches[:-1] or batches), start, start + count):
         run._update(indices)

@@ -116,7 +116,7 @@ def roll_back(folder: Path, checkpoint: Checkpoint | None) -> None:
 
 
 def _check_same_settings(settings: RunSettings, folder: Path) -> None:
-    """Only settings without an effect on the result may differ; epochs too, if a plateau ends it."""
+    """Only settings without effect on the result may differ; epochs too if a plateau ends it."""
     path = folder / "run.toml"
     free = {"name", "training.checkpoint_minutes", "training.tensorboard"}
     if isinstance(settings.training.schedule, PlateauSchedule):
