@@ -22,7 +22,7 @@ from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
 from probformer.errors import InputError, counted
 from probformer.runs.results import (
-    Row,
+    ReportRow,
     _changes,
     _published,
     _published_for,
@@ -257,7 +257,7 @@ def test_the_command_of_a_row_gives_its_settings(runs, name, changes):
     given = read_settings(name, changes)
     (row,) = collect([runs / "tagger"])
     run = replace(row.runs[0], config=name, changes=_changes(given))
-    parts = shlex.split(Row([run], None).command)
+    parts = shlex.split(ReportRow([run], None).command)
     sets = [part for before, part in pairwise(parts) if before == "--set"]
     assert parts[:3] == ["probformer", "train", name]
     assert read_settings(name, sets) == given

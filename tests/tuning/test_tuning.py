@@ -203,10 +203,10 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path, space, monkeypatch, caps
     with pytest.raises(SystemExit) as caught:
         run(tmp_path / "out", space, trials=2)
     assert caught.value.code == 128 + signal.SIGTERM
-    assert "stopped; the same command goes on" in capsys.readouterr().out
+    assert "stopped; the same command continues" in capsys.readouterr().out
     monkeypatch.undo()
     run(tmp_path / "out", space, trials=2)
-    assert "trial 0: going on after 1 epoch and 1 batch" in capsys.readouterr().out
+    assert "trial 0: resuming after 1 epoch and 1 batch" in capsys.readouterr().out
     for name in ("trial-0000", "trial-0001"):
         assert_same_runs(tmp_path / "whole" / name, tmp_path / "out" / name)
     assert len(search_in(tmp_path / "out", space).trials()) == 2

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-Config = Annotated[str, typer.Argument(help="A TOML file, or the name of one that comes along.")]
+Config = Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled config.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 DataFolder = Annotated[
     Path, typer.Option(help="Where the data is: the config's files, or folders of known corpora.")

@@ -32,7 +32,9 @@ from probformer.tasks.task import (
 )
 
 _EVALUATION_SEED = 313
-_NOTHING_MASKED = "no known word is masked: there are too few sentences, or words that train has"
+_NOTHING_MASKED = (
+    "no known word is masked: the split has too few sentences, or too few words of train"
+)
 _FILLERS = 5
 """Words that an answer has for each mask."""
 

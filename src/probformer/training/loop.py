@@ -31,7 +31,7 @@ from probformer.runs.run_folder import (
     WEIGHTS,
     Run,
     append_metrics,
-    forget_metrics_after,
+    drop_metrics_after,
     read_metrics,
     write_model_card,
     write_weights,
@@ -262,7 +262,7 @@ class Training:
             if name != "train"
         }
         if self.accelerator.is_main_process:
-            forget_metrics_after(self.folder, self.progress.epoch)
+            drop_metrics_after(self.folder, self.progress.epoch)
             best_epoch = (self.progress.best or {}).get("epoch")
             append_metrics(self.folder, {"final": results, "best_epoch": best_epoch})
             write_model_card(self.folder, self.run, results)

@@ -16,7 +16,7 @@ from probformer.errors import InputError, require
 from probformer.runs.files import is_sealed, read_json, read_tensors, share
 from probformer.runs.run_folder import (
     WEIGHTS,
-    forget_metrics_after,
+    drop_metrics_after,
     has_begun,
     holds_run,
     load_description,
@@ -112,7 +112,7 @@ def roll_back(folder: Path, checkpoint: Checkpoint | None) -> None:
             share(best, folder / WEIGHTS)
         else:
             (folder / WEIGHTS).unlink(missing_ok=True)
-    forget_metrics_after(folder, 0 if checkpoint is None else checkpoint.progress.epoch)
+    drop_metrics_after(folder, 0 if checkpoint is None else checkpoint.progress.epoch)
 
 
 def _check_same_settings(settings: RunSettings, folder: Path) -> None:

@@ -49,10 +49,8 @@ def check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> Non
     for name, split in splits.items():
         longest = int(split.lengths.argmax())
         length = int(split.lengths[longest])
-        table = f"the position table has {positions} positions (encoder.max_length)"
-        require(
-            length <= positions, f"{name}: sentence {longest + 1} has {length} tokens, but {table}"
-        )
+        table = f"the position table has places for {positions} (encoder.max_length)"
+        require(length <= positions, f"{name}: sentence {longest + 1} has {length} tokens, {table}")
 
 
 def check_metrics(task: Task, splits: dict[str, EncodedSplit]) -> None:

@@ -1,4 +1,4 @@
-"""One trial: a run with the values that were drawn for it."""
+"""One trial: a run with values drawn from the search space."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from probformer.tuning.study import Search
 
 
 def run_trial(search: Search, trial: Trial, data: Path, metric: str) -> None:
-    """Trains until the end, or until it is pruned or fails, and tells the study."""
+    """Train until the trial is complete, pruned or failed, and record that in the study."""
     chosen = search.chosen(trial)
     folder = search.trial_folder(trial.number)
     reporter = build_reporter(True, f"trial {trial.number}")
@@ -47,12 +47,12 @@ def run_trial(search: Search, trial: Trial, data: Path, metric: str) -> None:
 def _train(
     settings: RunSettings, folder: Path, data: Path, trial: Trial, reporter: Any
 ) -> tuple[dict[str, float], TrialState]:
-    """The dev figures of the best epoch, and how the trial ended."""
+    """The dev metrics of the best epoch, and how the trial ended."""
     resume = has_begun(folder)
     stop = StopSignal()
 
     def report(line: dict[str, Any]) -> None:
-        with warnings.catch_warnings():  # a trial that goes on may repeat an epoch
+        with warnings.catch_warnings():  # a resumed trial may repeat an epoch
             warnings.simplefilter("ignore")
             trial.report(line["dev"]["score"], line["epoch"] - 1)
         if line["epoch"] < settings.training.epochs and trial.should_prune():
