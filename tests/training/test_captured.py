@@ -151,7 +151,7 @@ def test_what_is_not_finite_is_refused_by_the_device(tmp_path: Path):
     before = {name: p.detach().clone() for name, p in run.model.named_parameters()}
     for _ in range(3):
         update()
-    with pytest.raises(InputError, match="the loss is nan in epoch 1, batch 6"):
+    with pytest.raises(InputError, match="epoch 1, batch 6"):
         run._read_back()
     for name, parameter in run.model.named_parameters():
         torch.testing.assert_close(parameter, before[name], rtol=0, atol=0, equal_nan=True)

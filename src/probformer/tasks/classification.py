@@ -102,5 +102,5 @@ class Classification(Task):
 
 def _label_of(sentence: Sentence) -> str:
     if sentence.label is None:
-        raise InputError(f"{sentence.place()}: the sentence has no label, which the task asks for")
+        raise InputError(f"{sentence.place()}: the sentence has no label, which the task needs")
     return sentence.label
