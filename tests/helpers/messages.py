@@ -23,8 +23,7 @@ _FRESH = SNAPSHOT.with_suffix(".part")
 _TEMPORARY = re.compile(
     rf"{re.escape(tempfile.gettempdir())}/pytest-of-\w+/pytest-\d+/(popen-gw\d+/)?"
 )
-_COUNTER = re.compile(r"(?<=TEMPORARY/)(\w+?)\d+\b")
-"""pytest numbers the folders of tests whose names begin alike, in the order in which they run."""
+_FOLDER = re.compile(r"TEMPORARY/[\w-]+?\d+(?=[/:\s]|$)")  # numbered in the order of the tests
 _seen: Counter[str] = Counter()
 _known: dict[str, str] = {}
 
@@ -42,7 +41,7 @@ def check_wording(message: str, *named: str) -> None:
     for part in named:
         assert part in message, f"{part!r} is not named in: {message}"
     assert "\n" not in message.strip(), f"more than one line: {message}"
-    message = _TEMPORARY.sub("TEMPORARY/", message.strip())
+    message = _FOLDER.sub("TEMPORARY", _TEMPORARY.sub("TEMPORARY/", message.strip()))
     test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")[0].removeprefix("tests/")
     _seen[test] += 1
     key = test if _seen[test] == 1 else f"{test} #{_seen[test]}"
@@ -52,8 +51,8 @@ def check_wording(message: str, *named: str) -> None:
         return
     if not _known:
         _known.update(json.loads(SNAPSHOT.read_text(encoding="utf-8")))
-    message, known = (_COUNTER.sub(r"\1", text) for text in (message, _known.get(key, "")))
-    assert message == known, "other words than in tests/messages.json: `make messages`"
+    wording = _FOLDER.sub("TEMPORARY", _known.get(key, ""))
+    assert message == wording, "other words than in tests/messages.json: `make messages`"
 
 
 def keep_what_was_written() -> None:

@@ -381,7 +381,8 @@ def test_a_full_disk_is_one_sentence(tmp_path):
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
-    check_wording(done.stderr.partition(": ")[2], str(tmp_path))
+    # Without what safetensors says.
+    check_wording(done.stderr.partition(": Error")[0], str(tmp_path))
 
 
 def test_a_series_of_seeds_goes_on_and_names_the_one_that_fails(tmp_path):

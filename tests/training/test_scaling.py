@@ -235,7 +235,7 @@ def test_restarts_on_nodes_that_would_read_old_addresses_are_refused(monkeypatch
         processes.join_processes()
 
 
-def test_what_gloo_says_becomes_lost_peer_as_one_error():
+def test_what_gloo_says_becomes_one_sentence():
     long = (
         "[/a/pair.cc:537] Read error [::1]:21: Connection reset by peer. This is\ntypically GLHF!"
     )
