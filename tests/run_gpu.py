@@ -26,6 +26,10 @@ PYTEST = [
 ]
 
 
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}
+"""The oracle computes on CPUs: threads of several processes would wait for each other."""
+
+
 def files_with_markers() -> list[str]:
     pattern = re.compile(rf"\bmark\.(?:{'|'.join(MARKERS)})\b")
     found = [p for p in TESTS.rglob("test_*.py") if pattern.search(p.read_text(encoding="utf-8"))]
@@ -35,7 +39,9 @@ def files_with_markers() -> list[str]:
 def collected() -> list[str]:
     """The names of all tests that have one of the markers."""
     command = [*PYTEST, "--collect-only", *files_with_markers()]
-    listing = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True)
+    listing = subprocess.run(
+        command, cwd=TESTS.parent, env=ONE_THREAD, capture_output=True, text=True
+    )
     if listing.returncode:
         sys.exit(listing.stdout + listing.stderr)
     return [line for line in listing.stdout.splitlines() if "::" in line]
@@ -56,11 +62,14 @@ def main() -> int:
             listed.write_text("\n".join(names[piece::processes]), encoding="utf-8")
             command = [*PYTEST, f"--junitxml={report}", f"@{listed}"]
             with log.open("w", encoding="utf-8") as file:
-                process = subprocess.Popen(command, cwd=TESTS.parent, stdout=file, stderr=file)
+                where = {"cwd": TESTS.parent, "env": ONE_THREAD, "stdout": file, "stderr": file}
+                process = subprocess.Popen(command, **where)
             running.append((process, report, log))
-        for process, report, log in running:
-            if process.wait():
-                print(log.read_text(encoding="utf-8"))
+        for piece, (process, report, log) in enumerate(running):
+            failed = process.wait()
+            print(f"piece {piece} of {len(running)}: {log.read_text('utf-8').splitlines()[-1]}")
+            if failed:
+                print(log.read_text(encoding="utf-8"), flush=True)
             if not report.is_file():  # it crashed: what it had run is not known
                 counts["errors"] += 1
                 continue

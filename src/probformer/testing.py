@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,12 @@ from probformer.crf.normalisers import softmax
 from probformer.crf.potentials import (
     UV,
     UVW,
+    Factor,
     Full,
     Global,
     Potentials,
     Root,
+    Variable,
     WordPotential,
     as_potentials,
 )
@@ -101,16 +104,36 @@ def _word_potential(config: dict[str, Any]) -> WordPotential:
     return {"uv": UV, "uvw": UVW}[kind](*sizes, rank=int(rank), gamma=config["gamma"])
 
 
-def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.Sentence:
-    """One sentence (n, d) of a model as the oracle sees it, with dense potentials."""
+def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.SentenceField:
+    """One sentence of a model as the oracle sees it, with dense potentials.
+
+    Args:
+        unary: the scores of its words, (n, d).
+        potentials: the factors; those of your own need `reference_score`.
+    """
     root, globals_ = potentials.root, potentials.globals
-    return reference.Sentence(
+    of_the_paper = (potentials.words, root, globals_)
+    others = [factor for factor in potentials.factors if factor not in of_the_paper]
+    return reference.SentenceField(
         S=unary,
         T=potentials.words.dense,
         T_root=root.dense() if root else None,
         B=globals_.dense() if globals_ else None,
         all_dep=globals_ is not None and globals_.mode == "all-dep",
+        others=[_as_oracle_sees(factor, len(unary)) for factor in others],
     )
+
+
+def _as_oracle_sees(factor: Factor, n: int) -> reference.OtherFactor:
+    labels = {key: v.values for v in factor.label_variables for key in _each(v, n)}
+    heads = {key: v.values for v in factor.head_variables for key in _each(v, n)}
+    return reference.OtherFactor(labels, heads, lambda q: factor.reference_score(q, n))
+
+
+def _each(variable: Variable, n: int) -> list[reference.Variable]:
+    """The names of its variables in a sentence of n words."""
+    shape = variable.shape(1, n)[1:]
+    return [(variable.symbol, *place) for place in itertools.product(*map(range, shape))]
 
 
 def assert_messages_are_gradients(
@@ -118,12 +141,19 @@ def assert_messages_are_gradients(
 ) -> None:
     """Both messages equal −∂E/∂Q, E being the paper's energy with the dense potentials.
 
-    The test for a potential of your own; give it in double precision.
+    The test for a potential or factor of your own; give it in double precision.
+
+    Args:
+        potentials: all factors of a model, or the potential between words alone.
+        n: the number of words of the random sentence.
+        tolerance: relative and absolute.
+
+    Raises:
+        AssertionError: a message differs; it says to which variables.
     """
     potentials = as_potentials(potentials)
-    words, globals_ = potentials.words, potentials.globals
     dtype = next(potentials.parameters()).dtype
-    unary = torch.randn(n, words.labels, dtype=dtype)
+    unary = torch.randn(n, potentials.words.labels, dtype=dtype)
     crf = reference_sentence(unary, potentials)
     q: reference.Q = {}
     for variable in crf.labels + crf.heads:
@@ -133,29 +163,25 @@ def assert_messages_are_gradients(
     partial = torch.autograd.grad(total, [*q.values()], materialize_grads=True)
     gradients = dict(zip(q, partial, strict=True))
 
-    def stack(values: reference.Q, kind: str, channels: int) -> Tensor:
-        if kind == "ROOT":
-            return values[("ROOT",)].unsqueeze(0)
-        if kind == "Z":
-            return torch.stack([values["Z", i] for i in range(n)]).unsqueeze(0)
-        rows = [torch.stack([values[kind, c, i] for i in range(n)]) for c in range(channels)]
-        return torch.stack(rows).unsqueeze(0)
+    def stack(values: reference.Q, variable: Variable) -> Tensor:
+        rows = torch.stack([values[key] for key in _each(variable, n)])
+        return rows.view(*variable.shape(1, n), -1)
 
-    label_kinds = ["Z"] + (["ROOT"] if potentials.root else [])
-    head_kinds = [("H", words.channels)]
-    if globals_ is not None and potentials.has_split_globals:
-        head_kinds.append(("G", globals_.channels))
-    x = potentials.project([stack(q, kind, 0) for kind in label_kinds])
+    labels = potentials.label_variables
+    heads = [potentials.heads(n), *potentials.head_variables]
+    x = potentials.prepare([stack(q, variable) for variable in labels])
     to_heads = potentials.head_messages(x)
-    to_labels = potentials.label_messages([stack(q, *kind) for kind in head_kinds], x)
+    to_labels = potentials.label_messages([stack(q, variable) for variable in heads], x)
     to_labels[0] = to_labels[0] + unary
-    for (kind, channels), message in zip(head_kinds, to_heads, strict=True):
-        expected = -stack(gradients, kind, channels)
-        # The diagonal is no variable's value: nobody asks what it says.
-        itself = torch.eye(n, message.shape[-1], dtype=torch.bool) & (kind == "H")
-        _assert_close(message.masked_fill(itself, 0.0), expected, tolerance, f"to {kind}")
-    for kind, message in zip(label_kinds, to_labels, strict=True):
-        _assert_close(message, -stack(gradients, kind, 0), tolerance, f"to {kind}")
+    for variable, message in zip(heads, to_heads, strict=True):
+        expected = -stack(gradients, variable)
+        # The diagonal is not a value of H, so the message to it is not defined.
+        diagonal = torch.eye(n, message.shape[-1], dtype=torch.bool) & (variable.symbol == "H")
+        message = message.masked_fill(diagonal, 0.0)
+        _assert_close(message, expected, tolerance, f"to {variable.symbol}")
+    for variable, message in zip(labels, to_labels, strict=True):
+        expected = -stack(gradients, variable)
+        _assert_close(message, expected, tolerance, f"to {variable.symbol}")
 
 
 def _assert_close(actual: Tensor, expected: Tensor, tolerance: float, what: str) -> None:

@@ -51,11 +51,11 @@ def test_symmetric_t_at_every_distance_leaves_scores_asymmetric():
     potential = Full(D, 1, gamma=1).double()
     potential.T.data.copy_(potential.T + potential.T.mT)
     q = torch.randn(1, N, D, dtype=torch.float64).softmax(-1)
-    f = potential.head_scores(potential.pairs(q))[0, 0]
+    f = potential.head_scores(potential.prepare(q))[0, 0]
     assert not same(f, f.mT, 1e-2)
     mirrored = Full(D, 1, gamma=1).double()
     mirrored.T.data.copy_(potential.T + potential.T.flip(0).mT)  # T[f(−δ)] = T[f(δ)]ᵀ
-    f = mirrored.head_scores(mirrored.pairs(q))[0, 0]
+    f = mirrored.head_scores(mirrored.prepare(q))[0, 0]
     off_diagonal = ~torch.eye(N, dtype=torch.bool)
     assert same(f[off_diagonal], f.mT[off_diagonal])
 

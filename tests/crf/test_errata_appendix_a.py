@@ -188,7 +188,7 @@ def test_no_message_weight_makes_heads_of_uniform_labels_uneven(lambda_h):
     assert same(mean_field(unary, mask, blind, once).head_marginals[0, 0], uniform)
     assert not same(mean_field(unary, mask, bucketed, once).head_marginals[0, 0], uniform, 1e-4)
     # What appendix A.5 computes is right: F has the variance σ²/d², at every distance.
-    f = bucketed.head_scores(bucketed.pairs(unary.softmax(-1)))[0, 0, 0, 1]
+    f = bucketed.head_scores(bucketed.prepare(unary.softmax(-1)))[0, 0, 0, 1]
     (coefficients,) = torch.autograd.grad(f, bucketed.T)
     assert coefficients.square().sum().item() == pytest.approx(1 / d**2)
 

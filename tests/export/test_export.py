@@ -95,9 +95,9 @@ def test_all_pairs_say_what_pairs_say(words, n):
     potential, q = WORDS[words]().double(), torch.randn(2, n, D, dtype=torch.float64)
     others = ~torch.eye(n, dtype=torch.bool)
     p = torch.rand(2, potential.channels, n, n, dtype=torch.float64) * others
-    expected = potential.pairs(q)
+    expected = potential.prepare(q)
     potential.pair_implementation = AllPairs
-    actual = potential.pairs(q)
+    actual = potential.prepare(q)
     torch.testing.assert_close(actual.scores * others, expected.scores * others)
     for heard, wanted in zip(actual.contexts(p), expected.contexts(p), strict=True):
         torch.testing.assert_close(heard, wanted)

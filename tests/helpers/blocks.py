@@ -12,8 +12,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.places import ROOT
-
+ROOT = Path(__file__).parents[2]  # run as a script, this file cannot import `helpers.places`
 RUN = {"python", "sh"}
 SHOWN = {"http", "json", "text", "toml"}  # not meant to be run; any other name is a mistake
 REASONS = {

@@ -191,16 +191,16 @@ def distances_in_half_precision(inference, words, extras, lengths, seed):
     for kernels in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fused, "kernels_run_on", lambda device, kernels=kernels: kernels)
-            patch.setattr("probformer.crf.inference._read", read_in_half_precision)
+            patch.setattr("probformer.crf.inference._sent", sent_in_half_precision)
             outputs, by = run(potentials, unary, mask, inference, autocast=True)
         pairs = zip([*outputs, *by], truth, strict=True)
         found.append(sum(((x.double().cpu() - y).norm() / y.norm()).item() for x, y in pairs))
     return found
 
 
-def read_in_half_precision(beliefs):
-    """As matrix units read them; the plain path would not round those of near pairs."""
-    return [belief.read.bfloat16().to(belief.read.dtype) for belief in beliefs]
+def sent_in_half_precision(beliefs):
+    """As matrix units take them; the plain path would not round those of near pairs."""
+    return [belief.sent.bfloat16().to(belief.sent.dtype) for belief in beliefs]
 
 
 RATE = 0.3
@@ -255,7 +255,7 @@ def test_dropout_is_the_same_forward_and_backward(step):
     factor = dropout_drawn(mask, channels=2).double()
     potential = UV(5, 2, rank=4, gamma=1).double()
     q = torch.rand(2, 9, 5, dtype=torch.float64, requires_grad=True)
-    pairs = potential.pairs(q)
+    pairs = potential.prepare(q)
     allowed = mask[:, None, :, None] & mask[:, None, None] & ~torch.eye(9, dtype=torch.bool)
     scores = (potential.head_scores(pairs) / 0.5).masked_fill(~allowed, -1e30)
     old = torch.rand(2, 2, 9, 9, dtype=torch.float64, requires_grad=True)

@@ -68,4 +68,4 @@ def quickstart(tmp_path_factory):
 def test_blocks(page, quickstart, tmp_path):
     folder = tmp_path / "page"
     shutil.copytree(quickstart, folder / "runs" / "quickstart")
-    run(["python", str(ROOT / "tests" / "blocks.py"), str(page)], folder, PATIENCE)
+    run(["python", str(ROOT / "tests" / "helpers" / "blocks.py"), str(page)], folder, PATIENCE)

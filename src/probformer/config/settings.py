@@ -12,6 +12,7 @@ from probformer.errors import require, require_between, require_whole
 GlobalMode = Literal["all-dep", "dep-split", "single-split"]
 Readout = Literal["scores", "marginals", "root"]
 NormaliserName = Literal["softmax", "relu", "squares"]
+HeadStructure = Literal["independent"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Inference(Settings):
     normaliser_z: NormaliserName | Callable[..., Any] = "softmax"
     normaliser_h: NormaliserName | Callable[..., Any] = "softmax"
     """One of `probformer.crf.normalisers` by name, or a function of yours like them."""
+    heads: HeadStructure | Callable[..., Any] = "independent"
+    """How the heads of a channel depend on each other; or a `crf.structures.Structure` of yours."""
 
     def check(self) -> None:
         require_whole("iterations", self.iterations)

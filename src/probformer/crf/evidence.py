@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 
@@ -12,8 +12,8 @@ from torch import Tensor
 class Evidence:
     """Indices of observed values, `sentinels.UNOBSERVED` elsewhere.
 
-    An observed variable keeps a point mass. Scores are still computed for it: they tell what
-    inference would have said.
+    An observed variable keeps a point mass. Its scores are still computed: they tell what inference
+    would have said.
     """
 
     labels: Tensor | None = None
@@ -24,23 +24,18 @@ class Evidence:
     """(B,): the label of ROOT."""
     globals: Tensor | None = None
     """(B, h, n), with single-split (B, 1, n): the global feature that a word attaches to."""
+    others: Mapping[str, Tensor] = field(default_factory=dict)
+    """Indices of the variables of other factors, by their names."""
+
+    def index(self, name: str) -> Tensor | None:
+        """The indices of the variables of that name, if any is observed."""
+        return getattr(self, name) if name in _NAMES else self.others.get(name)
+
+    def given(self) -> Iterator[tuple[str, Tensor]]:
+        """Name and indices of the kinds of variables some of which are observed."""
+        for name in (*_NAMES, *self.others):
+            if (index := self.index(name)) is not None:
+                yield name, index
 
 
-@dataclass(frozen=True, eq=False)
-class Clamp:
-    """Point masses for the observed ones among the variables of a kind."""
-
-    observed: Tensor  # (…, 1)
-    point_mass: Tensor  # (…, m)
-
-    @classmethod
-    def at(cls, index: Tensor | None, size: int) -> Clamp | None:
-        """From indices (…), `UNOBSERVED` where it is not, into `size` values."""
-        if index is None:
-            return None
-        index = index.unsqueeze(-1)
-        values = torch.arange(size, device=index.device)
-        return cls(observed=index >= 0, point_mass=values == index)
-
-    def __call__(self, marginals: Tensor) -> Tensor:
-        return torch.where(self.observed, self.point_mass.to(marginals.dtype), marginals)
+_NAMES = ("labels", "heads", "root", "globals")

@@ -1,4 +1,4 @@
-"""Iterations whose head beliefs nobody looks at, through the fused kernels.
+"""Mean-field iterations that never materialise Q_H, through the fused kernels.
 
 H is summed out on the way from labels to labels: F, its softmax, dropout and G never exist as
 n × n matrices in memory, unless step sizes ask for the heads of the iteration before. The result is
@@ -18,6 +18,7 @@ from probformer.config import Inference
 from probformer.crf.evidence import Evidence
 from probformer.crf.normalisers import softmax
 from probformer.crf.potentials import Potentials
+from probformer.crf.structures import head_structure, label_structure
 from probformer.crf.variables import Belief, Variables, dropout_at
 from probformer.packing import Packing
 
@@ -33,10 +34,10 @@ def can_fuse(
     trace: bool,
     attention: bool,
 ) -> bool:
-    """Whether kernels may stand in: nobody wishes to see or set their heads.
+    """Whether kernels may compute the iterations: their Q_H is neither returned nor observed.
 
-    Heads of the last iteration can be seen, as the plain path does that one, but not if they are
-    made of earlier ones.
+    The plain path does the last iteration where its heads are wanted; that needs the heads before
+    it where step sizes mix the two.
     """
     return (
         kernels_run_on(unary.device)
@@ -45,21 +46,27 @@ def can_fuse(
         and dtype_of_products(unary) in (torch.float32, HALF)
         and potentials.words.has_matrices
         and kernels_support(inference)
-        and evidence.heads is None
-        and evidence.globals is None
+        and not _observes_heads(potentials, evidence)
         and not trace
         and not (attention and _mixes_heads(inference))
     )
 
 
 def kernels_support(inference: Inference) -> bool:
-    """Whether heads are a softmax of what they hear, or a step towards it, as often as is asked."""
+    """Asynchronous softmax updates of heads, step sizes allowed, no damping, fixed iterations."""
     return (
         inference.asynchronous
-        and inference.normaliser_h == "softmax"
+        and head_structure(inference).is_softmax
         and not inference.damping_h
         and inference.tolerance is None
     )
+
+
+def _observes_heads(potentials: Potentials, evidence: Evidence) -> bool:
+    """Whether any head, or other variable that chooses something for a word, is observed."""
+    names = {"heads", *(variable.name for variable in potentials.head_variables)}
+    names |= {factor.column_evidence or "" for factor in potentials.with_columns}
+    return any(name in names for name, _ in evidence.given())
 
 
 def _mixes_heads(inference: Inference) -> bool:
@@ -73,7 +80,7 @@ def kernels_run_on(device: torch.device) -> bool:
 
 
 def dtype_of_products(x: Tensor) -> torch.dtype:
-    """Of the large ones, with x."""
+    """The dtype of matrix products with x: that of autocast where it is on."""
     kind = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
@@ -83,12 +90,12 @@ class _Heads(NamedTuple):
 
     words: Tensor | None
     """(R, h, longest), as kernels left them."""
-    others: list[Tensor]
-    """ROOT and globals, (B, h, n, m) each."""
+    others: list[Tensor | None]
+    """Of each factor but the words', (B, h, n, m), where it has heads."""
 
 
 class FusedIterations:
-    """Mean field without a look at the heads."""
+    """Mean field that returns no heads."""
 
     def __init__(
         self,
@@ -118,8 +125,10 @@ class FusedIterations:
         self.dtype = dtype_of_products(unary)
         matrices = potentials.words.matrices(self.layout.longest)
         self.scale, self.angles = matrices.scale, matrices.angles
-        self.dependents = matrices.dependents.to(self.dtype)  # once, for all iterations
-        self.heads = None if matrices.heads is None else matrices.heads.to(self.dtype)
+        self.dependents, self.heads = matrices.dependents, matrices.heads
+        # Rounded once for all iterations; each adds its gradient to that of what was rounded.
+        u, v = matrices.dependents.detach().to(self.dtype).contiguous(), matrices.heads
+        self.rounded = u, None if v is None else v.detach().to(self.dtype).contiguous()
         self.seeds = None
         if rate:
             size = (inference.iterations, 2, 1)  # for heads and for labels
@@ -129,24 +138,24 @@ class FusedIterations:
         """Beliefs about the labels after the first `count` iterations."""
         beliefs, heads = list(beliefs), None
         for t in range(count):
-            heard = t + 1 < self.inference.iterations
+            is_sent = t + 1 < self.inference.iterations
             remember = t + 1 < count and self.inference.steps(t + 1)[1] < 1
-            labels = [belief.read for belief in beliefs]
-            (to_z, *to_root), heads = self._messages(labels, heads, t, remember)
+            labels = [belief.sent for belief in beliefs]
+            (to_z, *to_others), heads = self._messages(labels, heads, t, remember)
             step, _ = self.inference.steps(t)
-            z, *root = self.labels
+            z, *others = self.labels
             if t + 1 < count and self._labels_are_plain(t):
-                beliefs[0] = beliefs[0]._replace(read=self._updated(to_z, t))
+                beliefs[0] = beliefs[0]._replace(sent=self._updated(to_z, t))
             else:
-                beliefs[0] = z.update(beliefs[0], self.unary + to_z, step, heard)
-            for i, (kind, message) in enumerate(zip(root, to_root, strict=True), 1):
-                beliefs[i] = kind.update(beliefs[i], message, step, heard)
+                beliefs[0] = z.update(beliefs[0], self.unary + to_z, step, is_sent)
+            for i, (kind, message) in enumerate(zip(others, to_others, strict=True), 1):
+                beliefs[i] = kind.update(beliefs[i], message, step, is_sent)
         return beliefs
 
     def _labels_are_plain(self, t: int) -> bool:
         """Whether the next Q, and the one after it, depend on nothing but S + G, by a softmax."""
         inference, z = self.inference, self.labels[0]
-        plain = inference.normaliser_z == "softmax" and z.clamp is None
+        plain = label_structure(inference).is_softmax and z.observed is None
         whole = inference.steps(t)[0] == inference.steps(t + 1)[0] == 1
         return plain and whole and not inference.damping_z
 
@@ -155,32 +164,40 @@ class FusedIterations:
 
         rows, weight = self.layout.mask, self.inference.lambda_z
         seed = None if self.seeds is None else self.seeds[t, 1]
-        read = updated_labels(
+        sent = updated_labels(
             self.unary.flatten(0, 1), message.flatten(0, 1), rows, weight, self.rate, seed
         )
-        return read.view_as(message)
+        return sent.view_as(message)
 
     def _messages(
         self, labels: Sequence[Tensor], old: _Heads | None, t: int, remember: bool
     ) -> tuple[list[Tensor], _Heads | None]:
-        """To Z (B, n, d), without S, and, with a root, to Z_ROOT, in iteration t.
+        """To Z (B, n, d), without S, and to the label variables of factors, in iteration t.
 
-        With them, where the next iteration is to `remember` them, the heads that they come from.
+        With them the heads that they come from, where the next iteration is to `remember` those.
         """
-        x = self.potentials.project_others(labels)
-        factors = zip(self.potentials.factors[1:], x, strict=True)
-        scores = [factor.head_scores(part).float() / self.weight for factor, part in factors]
-        split = [softmax(scores.pop(), self.padding)] if self.potentials.has_split_globals else []
-        to_z, normaliser, words = self._word_messages(labels[0], scores, old, t, remember)
-        heads = [(score - normaliser).exp() for score in scores] + split
+        factors = self.potentials.factors[1:]
+        x = self.potentials.prepare_others(labels)
+        scores = [f.head_scores(part) for f, part in zip(factors, x, strict=True)]
+        scores = [None if s is None else s.float() / self.weight for s in scores]
+        own = [bool(factor.head_variables) for factor in factors]
+        columns = [s for s, is_own in zip(scores, own, strict=True) if not is_own and s is not None]
+        to_z, normaliser, words = self._word_messages(labels[0], columns, old, t, remember)
+
+        def marginals(score: Tensor, is_own: bool) -> Tensor:
+            return softmax(score, self.padding) if is_own else (score - normaliser).exp()
+
+        heads = [None if s is None else marginals(s, o) for s, o in zip(scores, own, strict=True)]
         if old is not None:
             _, step = self.inference.steps(t)
             pairs = zip(heads, old.others, strict=True)
-            heads = [step * p + (1 - step) * q for p, q in pairs]
+            heads = [
+                None if p is None or q is None else step * p + (1 - step) * q for p, q in pairs
+            ]
         kept = _Heads(words, heads) if remember else None
         if self.drop is not None:
-            heads = [self.drop(p) for p in heads]
-        heads = [p.to(self.unary.dtype) for p in heads]
+            heads = [None if p is None else self.drop(p) for p in heads]
+        heads = [None if p is None else p.to(self.unary.dtype) for p in heads]
         return self.potentials.add_others(to_z, heads, x), kept
 
     def _word_messages(
@@ -209,7 +226,14 @@ class FusedIterations:
             rest = torch.cat(tuple(columns), -1).logsumexp(-1).transpose(1, 2).flatten(0, 1)
         before = None if old is None else old.words
         message, normaliser, words = word_messages(
-            q.flatten(0, 1), self.dependents, self.heads, self.scale, rest, before, problem
+            q.flatten(0, 1),
+            self.dependents,
+            self.heads,
+            self.scale,
+            rest,
+            before,
+            problem,
+            self.rounded,
         )
         normaliser = normaliser.unflatten(0, q.shape[:2]).transpose(1, 2).unsqueeze(-1)
         return message.view_as(q), normaliser, words

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from probformer.config import Inference
-from probformer.crf.energy import free_energy
+from probformer.crf.energy import energy_of
 from probformer.crf.evidence import Evidence
 from probformer.crf.fused import FusedIterations, can_fuse
 from probformer.crf.input_checks import check_inputs, check_packing
@@ -45,18 +45,32 @@ def mean_field(
 ) -> Posterior:
     """The approximate posterior over labels and heads, given words.
 
-    unary (B, n, d) holds the words' scores S; mask (B, n) is true where there is a word.
-    Dropout draws from `generator`, which compiled code cannot, or from PyTorch's own stream.
-    Without `attention` the marginals of heads are left out, which is faster. With `packing` the
-    sentences lie end to end in one row: B is 1. Labels come back so, heads sentence by sentence,
-    (S, h, longest, longest).
+    Args:
+        unary: the words' scores S, (B, n, d).
+        mask: (B, n), true where there is a word.
+        potentials: the factors between words, and those with ROOT, global features and others.
+        inference: iterations, schedule, message weights, structures; by default `Inference()`.
+        dropout: the rate of dropout on the scores of labels and the probabilities of heads.
+        generator: where dropout draws from; compiled code cannot, and takes PyTorch's own stream.
+        evidence: observed variables.
+        trace: whether to keep the posterior after each iteration, with its free energy.
+        attention: whether to return the marginals of heads; without them it is faster.
+        packing: where the sentences are if they lie end to end in one row, B = 1. Labels come back
+            like that; heads come back sentence by sentence, (S, h, longest, longest).
+
+    Returns:
+        The posterior of the last iteration.
+
+    Raises:
+        InputError: an argument has the wrong kind, shape or values; the message names it.
     """
     inference = Inference() if inference is None else inference
     require_kind("inference", inference, Inference)
     potentials = as_potentials(potentials)
     if packing is not None:
-        message = "packing does not go with a root, evidence or a trace"
-        require(potentials.root is None and evidence is None and not trace, message)
+        message = "packing goes with variables of single words alone, and not with"
+        require(potentials.is_by_word, f"{message} a label of ROOT or of the sentence")
+        require(evidence is None and not trace, f"{message} evidence or a trace")
         check_packing(packing, mask)
     evidence = Evidence() if evidence is None else evidence
     check_inputs(unary, mask, potentials, dropout, generator, evidence)
@@ -73,11 +87,11 @@ def mean_field(
     labels = [kind.start() for kind in z]
 
     fused = 0
-    if kernels and (fused := inference.iterations - attention):  # the last one shows its heads
+    if kernels and (fused := inference.iterations - attention):  # the last one keeps its heads
         run = FusedIterations(unary, mask, packing, potentials, inference, z, dropout, generator)
         labels = run.up_to(fused, labels)
         if not attention:
-            return _posterior(labels, [], potentials, unary.dtype)
+            return _posterior(labels, [], potentials, mask, unary.dtype)
 
     h = head_variables(unary, mask, potentials, inference, evidence, drop)
     heads = [kind.start() for kind in h]
@@ -86,26 +100,26 @@ def mean_field(
         step_z, step_h = inference.steps(t)
         old_labels, old_heads = labels, heads
 
-        x = potentials.project(_read(labels))
+        x = potentials.prepare(_sent(labels))
         heads = _update(h, heads, potentials.head_messages(x), step_h)
-        spoken = heads if inference.asynchronous else old_heads
-        to_z, *to_root = potentials.label_messages(_read(spoken), x)
-        heard = t + 1 < inference.iterations
-        labels = _update(z, labels, [unary + to_z, *to_root], step_z, heard)
+        heads_for_labels = heads if inference.asynchronous else old_heads
+        to_z, *to_others = potentials.label_messages(_sent(heads_for_labels), x)
+        is_sent = t + 1 < inference.iterations
+        labels = _update(z, labels, [unary + to_z, *to_others], step_z, is_sent)
 
         if inference.tolerance is not None:
             labels, heads = _where(moving, labels, old_labels), _where(moving, heads, old_heads)
             moved = _movement([*labels, *heads], [*old_labels, *old_heads])
             moving = moved > inference.tolerance
         if trace:
-            step = _posterior(labels, heads, potentials, unary.dtype)
-            energy = _free_energy(unary, mask, potentials, step, inference)
+            step = _posterior(labels, heads, potentials, mask, unary.dtype)
+            energy = _free_energy(unary, mask, potentials, [*z, *h], labels, heads)
             steps.append(replace(step, free_energy=energy))
         may_end = inference.tolerance is not None and not torch.compiler.is_compiling()
         if may_end and not moving.any():  # in a graph those at rest wait for the last iteration
             break
-    shown = heads if attention else []
-    return _posterior(labels, shown, potentials, unary.dtype, steps if trace else None)
+    returned = heads if attention else []
+    return _posterior(labels, returned, potentials, mask, unary.dtype, steps if trace else None)
 
 
 def _update(
@@ -113,14 +127,14 @@ def _update(
     beliefs: Sequence[Belief],
     messages: Sequence[Tensor],
     step: float,
-    heard: bool = True,
+    is_sent: bool = True,
 ) -> list[Belief]:
     triples = zip(kinds, beliefs, messages, strict=True)
-    return [kind.update(old, message, step, heard) for kind, old, message in triples]
+    return [kind.update(old, message, step, is_sent) for kind, old, message in triples]
 
 
-def _read(beliefs: Sequence[Belief]) -> list[Tensor]:
-    return [belief.read for belief in beliefs]
+def _sent(beliefs: Sequence[Belief]) -> list[Tensor]:
+    return [belief.sent for belief in beliefs]
 
 
 def _where(moving: Tensor, new: Sequence[Belief], old: Sequence[Belief]) -> list[Belief]:
@@ -143,29 +157,25 @@ def _posterior(
     labels: Sequence[Belief],
     heads: Sequence[Belief],
     potentials: Potentials,
+    mask: Tensor,
     dtype: torch.dtype,
     trace: list[Posterior] | None = None,
 ) -> Posterior:
-    z, *root = labels
-    posterior = Posterior(
-        z_scores=z.scores.to(dtype),
-        z_marginals=z.marginals,
-        root_scores=root[0].scores.to(dtype) if root else None,
-        root_marginals=root[0].marginals if root else None,
-        trace=trace,
-    )
-    if not heads:
-        return posterior
-    h, *split = (belief.marginals for belief in heads)
-    on_words, *others = h.split(potentials.columns(h.shape[2]), dim=-1)
-    root_heads = others[0].squeeze(-1) if root else None
-    on_globals = [*others[len(root) :], *split]
-    return replace(
-        posterior,
-        head_marginals=on_words,
-        root_head_marginals=root_heads,
-        global_marginals=on_globals[0] if on_globals else None,
-    )
+    found: dict[str, Tensor] = {}
+    for variable, belief in zip(potentials.label_variables, labels, strict=True):
+        found[variable.marginals] = belief.marginals
+        if variable.scores is not None:
+            found[variable.scores] = belief.scores.to(dtype)
+    # A factor may send messages to padding, too: they change nothing but these scores.
+    found["z_scores"] = torch.where(mask.unsqueeze(-1), found["z_scores"], 0.0)
+    if heads:
+        h, *others = (belief.marginals for belief in heads)
+        columns = h.split(potentials.columns(h.shape[2]), dim=-1)
+        for factor, p in zip(potentials.with_columns, columns, strict=True):
+            found |= factor.column_fields(p)
+        for variable, p in zip(potentials.head_variables, others, strict=True):
+            found[variable.marginals] = p
+    return Posterior.of(found, trace=trace)
 
 
 def _packed(posterior: Posterior, packing: Packing, places: int) -> Posterior:
@@ -183,11 +193,16 @@ def _free_energy(
     unary: Tensor,
     mask: Tensor,
     potentials: Potentials,
-    posterior: Posterior,
-    inference: Inference,
+    kinds: Sequence[Variables],
+    labels: Sequence[Belief],
+    heads: Sequence[Belief],
 ) -> Tensor | None:
-    """None where another normaliser than softmax leaves it undefined."""
-    if not inference.normaliser_z == inference.normaliser_h == "softmax":
-        return None
-    lambda_h = inference.lambda_h_for(unary.shape[-1])
-    return free_energy(unary, mask, potentials, posterior, inference.lambda_z, lambda_h)
+    """None where the structure of some variables does not define it."""
+    q_z, q_h = ([belief.marginals for belief in beliefs] for beliefs in (labels, heads))
+    total = energy_of(unary, mask, potentials, q_z, q_h)
+    for kind, belief in zip(kinds, [*labels, *heads], strict=True):
+        entropy = kind.entropy(belief)
+        if entropy is None:
+            return None
+        total = total - kind.weight * entropy
+    return total

@@ -6,7 +6,7 @@ graph, nor in a CUDA graph being captured, which cannot wait for them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -132,24 +132,34 @@ def _check_mask(mask: Tensor, like: Tensor, whose: str) -> None:
         raise InputError(f"mask must be on {whose} device {like.device}, got {mask.device}")
 
 
+class _Observable(NamedTuple):
+    """What may be observed under one name."""
+
+    shape: tuple[int, ...]
+    """Of the indices."""
+    values: int
+    per_word: bool
+
+
+def _observables(potentials: Potentials, batch: int, n: int) -> dict[str, _Observable]:
+    variables = [*potentials.label_variables, potentials.heads(n), *potentials.head_variables]
+    found = {v.name: _Observable(v.shape(batch, n), v.values, v.per_word) for v in variables}
+    heads = potentials.heads(n).shape(batch, n)
+    for factor in potentials.with_columns:
+        if factor.column_evidence is not None:
+            found[factor.column_evidence] = _Observable(heads, factor.columns(n), True)
+    return found
+
+
 def _check_evidence_shapes(unary: Tensor, potentials: Potentials, evidence: Evidence) -> None:
     require_kind("evidence", evidence, Evidence)
     batch, n, _ = unary.shape
-    features = potentials.globals
-    wanted: dict[str, tuple[Any, ...]] = {
-        "labels": (batch, n),
-        "heads": (batch, potentials.words.channels, n),
-        "root": (batch,),
-        "globals": (batch, features.channels if features else 0, n),
-    }
-    missing = {"root": potentials.root is None, "globals": features is None}
-    for name, shape in wanted.items():
-        index = getattr(evidence, name)
-        if index is None:
-            continue
-        if missing.get(name):
+    observables = _observables(potentials, batch, n)
+    for name, index in evidence.given():
+        if name not in observables:
             raise InputError(f"evidence.{name} is given, but the potentials have no {name}")
         require_kind(f"evidence.{name}", index, Tensor)
+        shape = observables[name].shape
         if tuple(index.shape) != shape:
             given = tuple(index.shape)
             raise InputError(f"evidence.{name} must have shape {shape}, got {given}")
@@ -160,38 +170,50 @@ def _check_evidence_shapes(unary: Tensor, potentials: Potentials, evidence: Evid
 
 
 def _check_evidence_values(mask: Tensor, potentials: Potentials, evidence: Evidence) -> None:
+    observables = _observables(potentials, *mask.shape)
+    for name, index in evidence.given():
+        if name == "heads":
+            _check_heads(index, mask, potentials)
+            continue
+        _refuse_outside(name, index, observables[name].values)
+        if observables[name].per_word:
+            words = mask if index.dim() == 2 else mask.unsqueeze(1)
+            on_padding = (index != UNOBSERVED) & ~words
+            _refuse(name, index, on_padding, f"must be {_NONE} on padding")
+    for factor in potentials.with_columns:
+        name = factor.column_evidence
+        index = None if name is None else evidence.index(name)
+        if name is not None and index is not None and evidence.heads is not None:
+            twice = (index != UNOBSERVED) & (evidence.heads != UNOBSERVED)
+            both = "and evidence.heads must not both be given for a word and channel"
+            _refuse(name, index, twice, both)
+
+
+def _check_heads(heads: Tensor, mask: Tensor, potentials: Potentials) -> None:
     n, on_word = mask.shape[1], mask.unsqueeze(1)
-    if (labels := evidence.labels) is not None:
-        _refuse_outside("labels", labels, potentials.words.labels)
-        _refuse("labels", labels, (labels != UNOBSERVED) & ~mask, "on a word, not on padding")
-    if (root := evidence.root) is not None and potentials.root is not None:
-        _refuse_outside("root", root, potentials.root.labels)
-    if (heads := evidence.heads) is not None:
-        itself = heads == torch.arange(n, device=mask.device)
-        head_on_word = on_word.expand_as(heads).gather(2, heads.clamp(0, max(n - 1, 0)))
-        on_padding = (heads != UNOBSERVED) & ~on_word | (heads >= 0) & ~head_on_word
-        no_root = (heads == ROOT) & (potentials.root is None)
-        _refuse("heads", heads, (heads >= n) | (heads < UNOBSERVED), f"0 … {n - 1}, ROOT ({ROOT})")
-        _refuse("heads", heads, no_root, "a word, as the potentials have no root")
-        _refuse("heads", heads, itself, "another word, as no word heads itself")
-        _refuse("heads", heads, on_padding, "from a word to a word, not padding")
-    if (features := evidence.globals) is not None and potentials.globals is not None:
-        _refuse_outside("globals", features, potentials.globals.count)
-        given = features != UNOBSERVED
-        _refuse("globals", features, given & ~on_word, "on a word, not on padding")
-        if heads is not None and not potentials.has_split_globals:
-            twice = given & (heads != UNOBSERVED)
-            _refuse("globals", features, twice, "free where evidence.heads names a head already")
+    itself = heads == torch.arange(n, device=mask.device)
+    head_on_word = on_word.expand_as(heads).gather(2, heads.clamp(0, max(n - 1, 0)))
+    on_padding = (heads != UNOBSERVED) & ~on_word | (heads >= 0) & ~head_on_word
+    no_root = (heads == ROOT) & (potentials.root is None)
+    outside = (heads >= n) | (heads < UNOBSERVED)
+    no_root_here = f"must be 0 … {n - 1}, or {_NONE}, as the potentials have no root"
+    _refuse("heads", heads, no_root, no_root_here)
+    _refuse("heads", heads, outside, f"must be 0 … {n - 1}, ROOT ({ROOT}), or {_NONE}")
+    _refuse("heads", heads, itself, "must be another word: no word heads itself")
+    from_word_to_word = f"must go from a word to a word, and be {_NONE} on padding"
+    _refuse("heads", heads, on_padding, from_word_to_word)
 
 
 def _refuse_outside(name: str, index: Tensor, size: int) -> None:
     outside = (index >= size) | (index < 0) & (index != UNOBSERVED)
-    _refuse(name, index, outside, f"0 … {size - 1}")
+    _refuse(name, index, outside, f"must be 0 … {size - 1}, or {_NONE}")
 
 
-def _refuse(name: str, index: Tensor, bad: Tensor, allowed: str) -> None:
+def _refuse(name: str, index: Tensor, bad: Tensor, rule: str) -> None:
     if bool(bad.any()):
         where = bad.nonzero()[0].tolist()
         given = f"{index[tuple(where)].item()} at {where}"
-        allowed = f"{allowed}, or UNOBSERVED ({UNOBSERVED})"
-        raise InputError(f"evidence.{name} must be {allowed}; got {given}")
+        raise InputError(f"evidence.{name} {rule}; got {given}")
+
+
+_NONE = f"UNOBSERVED ({UNOBSERVED})"

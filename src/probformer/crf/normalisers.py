@@ -51,7 +51,3 @@ def _over_sum(weights: Tensor, forbidden: Tensor) -> Tensor:
 
 
 NORMALISERS: dict[str, Normaliser] = {"softmax": softmax, "relu": relu, "squares": squares}
-
-
-def get_normaliser(name: str | Normaliser) -> Normaliser:
-    return NORMALISERS[name] if isinstance(name, str) else name

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
 from torch import Tensor
 
@@ -28,7 +29,23 @@ class Posterior:
     """(B, d_root): the distribution over ROOT's labels."""
     global_marginals: Tensor | None = None
     """(B, h or 1, n, m): the probability that word i attaches to global feature k."""
+    others: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the variables of other factors have, by the names that these gave it."""
     free_energy: Tensor | None = None
-    """(B,), in a trace only, without gradient; None where no softmax leaves it undefined."""
+    """(B,), in a trace only, without gradient; None where a structure leaves it undefined."""
     trace: list[Posterior] | None = None
     """The posterior after each iteration, only when asked for."""
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor], **more: list[Posterior] | None) -> Posterior:
+        """From tensors by name: those that are no field go to `others`."""
+        others = {name: tensor for name, tensor in tensors.items() if name not in _FIELDS}
+        known = {name: tensor for name, tensor in tensors.items() if name in _FIELDS}
+        return cls(**known, others=others, **more)  # type: ignore[arg-type]
+
+    def tensor(self, name: str) -> Tensor | None:
+        """A field, or one of `others`, by its name."""
+        return getattr(self, name, None) if name not in self.others else self.others[name]
+
+
+_FIELDS = frozenset(item.name for item in fields(Posterior))

@@ -11,21 +11,40 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from probformer.config import Inference
-from probformer.crf.normalisers import get_normaliser
+from probformer.crf.structures import (
+    Independent,
+    Structure,
+    head_structure,
+    label_structure,
+    row_structure,
+)
+from probformer.sentinels import ROOT
 
 Variable = tuple
 Q = dict[Variable, Tensor]
 
 
 @dataclass(frozen=True)
-class Sentence:
+class OtherFactor:
+    """A factor that the paper does not have: variables, and an expected score of them."""
+
+    labels: Mapping[Variable, int]
+    """Its label variables, and how many values each has."""
+    heads: Mapping[Variable, int]
+    """Its head variables, likewise."""
+    score: Callable[[Q], Tensor]
+    """Its part of −E(Q), linear in the distribution of each variable."""
+
+
+@dataclass(frozen=True)
+class SentenceField:
     """The conditional random field of one sentence (section 2.1)."""
 
     S: Tensor
@@ -38,6 +57,7 @@ class Sentence:
     """Global features (h, m, d), or (1, m, d) where a word has one G for all channels."""
     all_dep: bool = False
     """Global features are values of H; otherwise they have variables G of their own."""
+    others: Sequence[OtherFactor] = ()
 
     @property
     def n(self) -> int:
@@ -60,17 +80,22 @@ class Sentence:
     @property
     def labels(self) -> list[Variable]:
         root = [] if self.T_root is None else [("ROOT",)]
-        return [("Z", i) for i in range(self.n)] + root
+        others = [variable for factor in self.others for variable in factor.labels]
+        return [("Z", i) for i in range(self.n)] + root + others
 
     @property
     def heads(self) -> list[Variable]:
         words = range(self.n)
         heads = [("H", c, i) for c in self.channels for i in words]
         split = [] if self.split is None else range(len(self.split))
-        return heads + [("G", c, i) for c in split for i in words]
+        others = [variable for factor in self.others for variable in factor.heads]
+        return heads + [("G", c, i) for c in split for i in words] + others
 
     def size(self, variable: Variable) -> int:
         """How many values a variable has, the forbidden one of H_i = i included."""
+        for factor in self.others:
+            if variable in factor.labels or variable in factor.heads:
+                return {**factor.labels, **factor.heads}[variable]
         match variable:
             case ("Z", _):
                 return self.S.shape[1]
@@ -102,35 +127,63 @@ class Sentence:
         return q["Z", i] @ self.B[c, j - self.first_global]
 
 
-def energy(crf: Sentence, q: Q) -> Tensor:
+def energy(crf: SentenceField, q: Q) -> Tensor:
     """E(Q) of appendix A.4."""
     total = crf.S.new_zeros(())
     for i in range(crf.n):
         total = total - q["Z", i] @ crf.S[i]
     for variable in crf.heads:
-        kind, c, i = variable
-        if kind == "G":
-            assert crf.B is not None
-            total = total - q[variable] @ crf.B[c] @ q["Z", i]
-            continue
-        for j in range(crf.size(variable)):
-            if j != i:
-                total = total - q[variable][j] * crf.score(c, i, j, q)
+        match variable:
+            case ("G", c, i):
+                assert crf.B is not None
+                total = total - q[variable] @ crf.B[c] @ q["Z", i]
+            case ("H", c, i):
+                for j in range(crf.size(variable)):
+                    if j != i:
+                        total = total - q[variable][j] * crf.score(c, i, j, q)
+    for factor in crf.others:
+        total = total - factor.score(q)
     return total
 
 
-def free_energy(crf: Sentence, q: Q, lambda_z: float = 1.0, lambda_h: float = 1.0) -> Tensor:
-    """E(Q) − Σ λ H(Q). With λ = 1 it is never below −log Z."""
+def free_energy(
+    crf: SentenceField,
+    q: Q,
+    lambda_z: float = 1.0,
+    lambda_h: float = 1.0,
+    entropy_of_heads: Tensor | None = None,
+) -> Tensor:
+    """E(Q) − Σ λ H(Q). With λ = 1 it is never below −log Z.
+
+    The entropy of all ("H", c, i) must be given where they are not independent of each other.
+    """
     total = energy(crf, q)
     for weight, variables in ((lambda_z, crf.labels), (lambda_h, crf.heads)):
         for variable in variables:
-            total = total - weight * torch.special.entr(q[variable]).sum()
+            if variable[0] != "H" or entropy_of_heads is None:
+                total = total - weight * torch.special.entr(q[variable]).sum()
+    return total if entropy_of_heads is None else total - lambda_h * entropy_of_heads
+
+
+def message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
+    """What a variable receives from all factors, the unary one included: −∂E/∂Q."""
+    total = _paper_message(crf, variable, q)
+    for factor in crf.others:
+        total = total + _slope(factor, variable, q, crf.size(variable))
     return total
 
 
-def message(crf: Sentence, variable: Variable, q: Q) -> Tensor:
-    """What a variable hears from all potentials, the unary one included: −∂E/∂Q."""
+def _slope(factor: OtherFactor, variable: Variable, q: Q, size: int) -> Tensor:
+    """∂score/∂Q of one variable: the score is linear in it, so differences from zero do."""
+    values = torch.eye(size, dtype=q[variable].dtype)
+    at_zero = factor.score(q | {variable: torch.zeros_like(values[0])})
+    return torch.stack([factor.score(q | {variable: value}) - at_zero for value in values])
+
+
+def _paper_message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
     words = range(crf.n)
+    if variable[0] not in ("Z", "ROOT", "H", "G"):
+        return crf.S.new_zeros(crf.size(variable))
     match variable:
         case ("H", c, i):  # F, eqs. 3 and 34
             zero = crf.S.new_zeros(())
@@ -161,34 +214,42 @@ def message(crf: Sentence, variable: Variable, q: Q) -> Tensor:
 
 
 def mean_field(
-    crf: Sentence, inference: Inference, observed: Mapping[Variable, int] | None = None
+    crf: SentenceField, inference: Inference, observed: Mapping[Variable, int] | None = None
 ) -> tuple[Q, Q]:
     """Marginals and scores after inference (sections 2.2, 2.3.2, 2.3.3 and appendix B)."""
     observed = observed or {}
     lambda_h = inference.lambda_h_for(crf.S.shape[1])
-    of_labels = (inference.lambda_z, inference.damping_z, inference.normaliser_z)
-    of_heads = (lambda_h, inference.damping_h, inference.normaliser_h)
+    of_labels = (inference.lambda_z, inference.damping_z)
+    of_heads = (lambda_h, inference.damping_h)
     rules = dict.fromkeys(crf.labels, of_labels) | dict.fromkeys(crf.heads, of_heads)
+    structures = dict.fromkeys(crf.labels, label_structure(inference))
+    structures |= dict.fromkeys(crf.heads, row_structure(inference))
+    structures |= {v: head_structure(inference) for v in crf.heads if v[0] == "H"}
 
-    def distribution(variable: Variable, scores: Tensor) -> Tensor:
-        if variable in observed:
-            return torch.eye(len(scores), dtype=scores.dtype)[observed[variable]]
-        normaliser = get_normaliser(rules[variable][2])
-        return normaliser(scores, crf.forbidden(variable))
+    def distributions(variables: list[Variable], scores: Q) -> Q:
+        found: Q = {}
+        for v in variables:
+            if isinstance(structures[v], Independent) and v in observed:
+                found[v] = torch.eye(len(scores[v]), dtype=scores[v].dtype)[observed[v]]
+            elif isinstance(structures[v], Independent):
+                found[v] = structures[v].marginals(scores[v], crf.forbidden(v))
+            elif v not in found:
+                block = [other for other in variables if other[:2] == v[:2]]  # of its channel
+                found |= joint(crf, structures[v], block, scores, observed).marginals
+        return found
 
-    heard = {v: crf.S.new_zeros(crf.size(v)) for v in rules}  # M
-    heard |= {("Z", i): crf.S[i] for i in range(crf.n)}
-    q = {v: distribution(v, heard[v]) for v in rules}  # eqs. 7, 8
-    scores = dict(heard)
+    messages = {v: crf.S.new_zeros(crf.size(v)) for v in rules}  # M
+    messages |= {("Z", i): crf.S[i] for i in range(crf.n)}
+    q = distributions([*rules], messages)  # eqs. 7, 8
+    scores = dict(messages)
 
     def update(variables: list[Variable], old: Q, step: float) -> Q:
-        new = {}
         for v in variables:
-            weight, damping, _ = rules[v]
-            heard[v] = (1 - damping) * message(crf, v, old) + damping * heard[v]
-            scores[v] = heard[v] / weight
-            new[v] = step * distribution(v, scores[v]) + (1 - step) * old[v]
-        return new
+            weight, damping = rules[v]
+            messages[v] = (1 - damping) * message(crf, v, old) + damping * messages[v]
+            scores[v] = messages[v] / weight
+        new = distributions(variables, scores)
+        return {v: step * new[v] + (1 - step) * old[v] for v in variables}
 
     for t in range(inference.iterations):
         decay = 2 / (t + 2) if inference.step_decay else 1.0
@@ -207,18 +268,63 @@ def mean_field(
 
 
 @dataclass(frozen=True)
+class Joint:
+    """The distribution of variables that depend on each other, summed over all they may be."""
+
+    marginals: Q
+    log_partition: Tensor
+    entropy: Tensor
+
+
+def joint(
+    crf: SentenceField,
+    structure: Structure,
+    variables: Sequence[Variable],
+    scores: Q,
+    observed: Mapping[Variable, int] | None = None,
+) -> Joint:
+    """Every assignment of the heads of a channel that the structure allows."""
+
+    def as_head(value: int) -> int:
+        return ROOT if value == crf.n and crf.T_root is not None else value
+
+    choices = []
+    for v in variables:
+        allowed = (~crf.forbidden(v)).nonzero().flatten().tolist()
+        choices.append([observed[v]] if observed and v in observed else allowed)
+    assignments = [
+        values
+        for values in itertools.product(*choices)
+        if structure.allows([as_head(value) for value in values])
+    ]
+    totals = torch.stack(
+        [
+            _sum(scores[v][value] for v, value in zip(variables, values, strict=True))
+            for values in assignments
+        ]
+    )
+    p = totals.softmax(0)
+    marginals = {v: torch.zeros_like(scores[v]) for v in variables}
+    for weight, values in zip(p, assignments, strict=True):
+        for v, value in zip(variables, values, strict=True):
+            one = torch.eye(len(scores[v]), dtype=p.dtype)[value]
+            marginals[v] = marginals[v] + weight * one
+    return Joint(marginals, totals.logsumexp(0), torch.special.entr(p).sum())
+
+
+@dataclass(frozen=True)
 class Exact:
     """The true posterior of a tiny sentence."""
 
     log_partition: float
     marginals: Q
 
-    def divergence(self, crf: Sentence, q: Q) -> float:
+    def divergence(self, crf: SentenceField, q: Q) -> float:
         """KL(Q ‖ p) = free energy + log Z: how far a factorised Q is from the truth."""
         return free_energy(crf, q).item() + self.log_partition
 
 
-def enumerate_exactly(crf: Sentence) -> Exact:
+def enumerate_exactly(crf: SentenceField) -> Exact:
     """Every assignment of labels and heads, weighed by exp(−energy): all λ are 1."""
     variables = crf.labels + crf.heads
     values = [(~crf.forbidden(v)).nonzero().flatten().tolist() for v in variables]

@@ -1,8 +1,8 @@
-"""The random variables of one kind, what is believed of them, and how a message changes that."""
+"""The random variables of one kind, their distributions, and how a message changes those."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,41 +11,42 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from probformer.config import Inference
-from probformer.crf.evidence import Clamp, Evidence
-from probformer.crf.normalisers import Normaliser, get_normaliser
+from probformer.crf.evidence import Evidence
 from probformer.crf.potentials import Potentials
-from probformer.sentinels import ROOT, UNOBSERVED
+from probformer.crf.potentials.factor import Variable, observed_columns
+from probformer.crf.structures import Structure, head_structure, label_structure, row_structure
 
 Dropout = Callable[[Tensor], Tensor]
 
 
 class Belief(NamedTuple):
-    """What is known of the variables of one kind, (B, …, values) each."""
+    """The state of the variables of one kind, (B, …, values) each."""
 
     message: Tensor
-    """M: what they heard, with damping."""
+    """M: the messages that they received, damped."""
     scores: Tensor
     """M/λ; of labels, with dropout."""
     marginals: Tensor
-    """Q, in float32 at least; never touched by dropout."""
-    read: Tensor
-    """Q as messages read it: with dropout, in the precision of the model."""
+    """Q, in float32 at least; dropout never changes it."""
+    sent: Tensor
+    """Q as it enters the next messages: with dropout, in the precision of the model."""
 
 
 @dataclass(frozen=True)
 class Variables:
-    """All variables of one kind: Z, ROOT's label, H or split G."""
+    """All variables of one kind: Z, ROOT's label, H, or those of another factor."""
 
     prior: Tensor
-    """M before anything is heard: S for Z, zero for the others."""
+    """M before the first message: S for Z, zero for the others."""
     forbidden: Tensor
-    """True for values that cannot be taken (broadcastable)."""
-    clamp: Clamp | None
+    """True for values that cannot be taken (broadcastable), because of padding or evidence."""
+    observed: Tensor | None
+    """(…, 1): true for variables that evidence observes. Dropout spares them."""
     weight: float
     """λ."""
     damping: float
     """β."""
-    normaliser: Normaliser
+    structure: Structure
     dropout: Dropout | None
     drop_scores: bool
     """Dropout acts on the scores of labels, and on the probabilities of heads."""
@@ -56,32 +57,37 @@ class Variables:
         q = self._distribution(scores, None, 1.0)
         return Belief(self.prior, scores, q, q.to(self.prior.dtype))
 
-    def update(self, old: Belief, message: Tensor, step: float, heard: bool = True) -> Belief:
+    def update(self, old: Belief, message: Tensor, step: float, is_sent: bool = True) -> Belief:
         """Message weights (eqs. 11, 12), step sizes and damping (appendices B.1 and B.2):
 
         M = (1−β)·message + β·M,  Q = α·softmax(M/λ) + (1−α)·Q.
 
-        Labels of the last iteration are not `heard`: no message reads them any more.
+        Labels of the last iteration are not sent: no message is computed from them.
         """
         if self.damping:
             message = (1 - self.damping) * message + self.damping * old.message
         scores = _precise(message) / self.weight
-        marginals = read = self._distribution(scores, old, step)
+        marginals = sent = self._distribution(scores, old, step)
         if self.dropout is not None and self.drop_scores:
             scores = self.dropout(scores)
-            read = self._distribution(scores, old, step) if heard else marginals
+            sent = self._distribution(scores, old, step) if is_sent else marginals
         elif self.dropout is not None:
-            read = self._observe(self.dropout(marginals))
-        return Belief(message, scores, marginals, read.to(self.prior.dtype))
+            sent = self.dropout(marginals)
+            if self.observed is not None:
+                sent = torch.where(self.observed, marginals, sent)
+        return Belief(message, scores, marginals, sent.to(self.prior.dtype))
+
+    def entropy(self, belief: Belief) -> Tensor | None:
+        """H(Q) of each sentence, (B,); None where the structure does not define it."""
+        return self.structure.entropy(belief.scores, belief.marginals, self.forbidden)
 
     def _distribution(self, scores: Tensor, old: Belief | None, step: float) -> Tensor:
-        q = self.normaliser(scores, self.forbidden)
+        q = self.structure.marginals(scores, self.forbidden)
         if old is not None and step < 1:
             q = step * q + (1 - step) * old.marginals
-        return self._observe(q)
-
-    def _observe(self, q: Tensor) -> Tensor:
-        return q if self.clamp is None else self.clamp(q)
+            if self.observed is not None:  # α + (1 − α) need not be 1 in floating point
+                q = torch.where(self.observed, old.marginals, q)
+        return q
 
 
 def _precise(x: Tensor) -> Tensor:
@@ -97,25 +103,27 @@ def label_variables(
     evidence: Evidence,
     dropout: Dropout | None,
 ) -> list[Variables]:
-    """Z and, with a root, Z_ROOT."""
-
-    def kind(prior: Tensor, forbidden: Tensor, observed: Tensor | None) -> Variables:
-        return Variables(
-            prior=prior,
-            forbidden=forbidden,
-            clamp=Clamp.at(observed, prior.shape[-1]),
-            weight=inference.lambda_z,
-            damping=inference.damping_z,
-            normaliser=get_normaliser(inference.normaliser_z),
-            dropout=dropout,
-            drop_scores=True,
+    """Z, then the label variables of factors, such as ROOT's."""
+    batch, n, _ = unary.shape
+    structure, kinds = label_structure(inference), []
+    for i, variable in enumerate(potentials.label_variables):
+        shape = *variable.shape(batch, n), variable.values
+        index = evidence.index(variable.name)
+        padding = _padding(variable, mask)
+        forbidden, observed = _conditioned(structure, padding, index, variable.values)
+        kinds.append(
+            Variables(
+                prior=unary if i == 0 else unary.new_zeros(shape),
+                forbidden=forbidden,
+                observed=observed,
+                weight=inference.lambda_z,
+                damping=inference.damping_z,
+                structure=structure,
+                dropout=dropout,
+                drop_scores=True,
+            )
         )
-
-    variables = [kind(unary, ~mask.unsqueeze(-1), evidence.labels)]
-    if potentials.root is not None:
-        prior = unary.new_zeros(len(unary), potentials.root.labels)
-        variables.append(kind(prior, mask.new_zeros(1, 1), evidence.root))
-    return variables
+    return kinds
 
 
 def head_variables(
@@ -126,48 +134,52 @@ def head_variables(
     evidence: Evidence,
     dropout: Dropout | None,
 ) -> list[Variables]:
-    """H and, with split globals, G."""
+    """H, then the head variables of factors, such as split global features."""
+    batch, n, _ = unary.shape
 
-    def kind(channels: int, forbidden: Tensor, observed: Tensor | None) -> Variables:
-        batch, n, columns = forbidden.shape
+    def kind(
+        variable: Variable, structure: Structure, excluded: Tensor, index: Tensor | None
+    ) -> Variables:
+        forbidden, observed = _conditioned(structure, excluded, index, variable.values)
+        shape = *variable.shape(batch, n), variable.values
         return Variables(
-            prior=unary.new_zeros(()).expand(batch, channels, n, columns),
-            forbidden=forbidden.unsqueeze(1),
-            clamp=Clamp.at(observed, columns),
+            prior=unary.new_zeros(()).expand(shape),
+            forbidden=forbidden,
+            observed=observed,
             weight=inference.lambda_h_for(potentials.words.labels),
             damping=inference.damping_h,
-            normaliser=get_normaliser(inference.normaliser_h),
+            structure=structure,
             dropout=dropout,
             drop_scores=False,
         )
 
-    n, features = mask.shape[1], potentials.globals
-    words, padding = mask.unsqueeze(-1), ~mask.unsqueeze(-1)
-    itself = torch.eye(n, dtype=torch.bool, device=mask.device)
-    others = potentials.columns(n)[1:]  # of ROOT and all-dep globals
-    forbidden = ~(words & words.mT) | itself
-    if others:
-        forbidden = torch.cat([forbidden, padding.expand(-1, -1, sum(others))], dim=-1)
-    observed = _observed_columns(evidence, n, others, potentials.has_split_globals)
-    variables = [kind(potentials.words.channels, forbidden, observed)]
-    if features is not None and potentials.has_split_globals:
-        forbidden = padding.expand(-1, -1, features.count)
-        variables.append(kind(features.channels, forbidden, evidence.globals))
-    return variables
+    columns = [factor.forbidden_columns(mask) for factor in potentials.with_columns]
+    excluded = columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1)
+    index = observed_columns(potentials.with_columns, evidence, n)
+    heads = potentials.heads(n)
+    kinds = [kind(heads, head_structure(inference), excluded.unsqueeze(1), index)]
+    for variable in potentials.head_variables:
+        padding, index = _padding(variable, mask), evidence.index(variable.name)
+        kinds.append(kind(variable, row_structure(inference), padding, index))
+    return kinds
 
 
-def _observed_columns(
-    evidence: Evidence, n: int, others: Sequence[int], split: bool
-) -> Tensor | None:
-    """Observed heads as columns of H: words, then ROOT, then all-dep globals."""
-    observed = evidence.heads
-    if observed is not None:
-        observed = torch.where(observed == ROOT, n, observed)
-    if evidence.globals is not None and not split:
-        first = n + sum(others[:-1])
-        there = torch.where(evidence.globals == UNOBSERVED, UNOBSERVED, first + evidence.globals)
-        observed = there if observed is None else torch.where(there == UNOBSERVED, observed, there)
-    return observed
+def _padding(variable: Variable, mask: Tensor) -> Tensor:
+    """True where a variable is of no word: (B, 1, n, 1), or fewer axes, or one false for all."""
+    if not variable.per_word:
+        return mask.new_zeros(1, 1)
+    padding = ~mask.unsqueeze(-1)
+    return padding if variable.channels is None else padding.unsqueeze(1)
+
+
+def _conditioned(
+    structure: Structure, forbidden: Tensor, index: Tensor | None, values: int
+) -> tuple[Tensor, Tensor | None]:
+    """What is forbidden given the observed values, and which variables are observed."""
+    if index is None:
+        return forbidden, None
+    forbidden = forbidden.expand(*forbidden.shape[:-1], values)
+    return structure.condition(forbidden, index), (index >= 0).unsqueeze(-1)
 
 
 def dropout_at(rate: float, generator: torch.Generator | None) -> Dropout | None:

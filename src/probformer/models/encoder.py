@@ -79,7 +79,7 @@ class Encoder(nn.Module):
     def can_pack(self, reads_single_words: bool, precision: str) -> bool:
         """Whether kernels take sentences laid end to end; they are padded otherwise."""
         kernels = kernels_support(self.settings.inference)
-        return reads_single_words and not self.settings.has_root and kernels
+        return reads_single_words and self.potentials.is_by_word and kernels
 
     @property
     def width(self) -> int:

@@ -43,7 +43,8 @@ class Output:
             length: Its number of tokens n; what follows is padding.
 
         Returns:
-            An output with B = 1 and without padding; its posterior has no trace.
+            An output with B = 1 and without padding; its posterior has no trace, and the `others`
+            of factors from outside keep their padding.
         """
         alone = self.representation[row : row + 1]
         found: dict[str, Tensor] = {}
@@ -54,9 +55,10 @@ class Output:
                 for dimension in _WORD_DIMENSIONS.get(field.name, ()):
                     value = value.narrow(dimension, 0, length)
                 found[field.name] = value
+        others = {name: value[row : row + 1] for name, value in self.posterior.others.items()}
         return Output(
             alone[:, :length] if alone.dim() == 3 else alone,
-            replace(self.posterior, **found, trace=None),
+            replace(self.posterior, **found, others=others, trace=None),
             self.readout,
         )
 

@@ -1,6 +1,7 @@
 """The factors of the conditional random field and their messages."""
 
 from probformer.crf.potentials.combined import Potentials, as_potentials, build_potentials
+from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
 from probformer.crf.potentials.root import Root
 from probformer.crf.potentials.words import UV, UVW, Full, Rotary, SharedUV, WordPotential
@@ -8,12 +9,14 @@ from probformer.crf.potentials.words import UV, UVW, Full, Rotary, SharedUV, Wor
 __all__ = [
     "UV",
     "UVW",
+    "Factor",
     "Full",
     "Global",
     "Potentials",
     "Root",
     "Rotary",
     "SharedUV",
+    "Variable",
     "WordPotential",
     "as_potentials",
     "build_potentials",

@@ -1,20 +1,22 @@
-"""All potentials of a model together: the messages between its label and its head variables.
+"""All factors of a model together: the messages between its label and its head variables.
 
-Label variables are Z and, with a root, Z_ROOT. Head variables are H and, with split globals, G.
-H's columns are the n words, then ROOT, then the all-dep globals, as far as they are there.
-The energy is multilinear, E = −⟨S, Q_Z⟩ − ⟨Q_H, F(Q_Z, Q_ROOT)⟩ − ⟨Q_G, F_G(Q_Z)⟩, so the
-messages to the heads are F, and those to the labels its adjoint, weighted by the heads.
+Label variables are Z and those that factors add, such as ROOT's label. Head variables are H and
+those that factors add, such as split global features. H's columns are the n words, then those of
+the other factors that have some: ROOT, all-dep global features. The energy is multilinear,
+E = −⟨S, Q_Z⟩ − ⟨Q_H, F(Q_Z, Q_ROOT)⟩ − ⟨Q_G, F_G(Q_Z)⟩ − …, so the messages to the heads are F,
+and those to the labels its adjoint, weighted by the heads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from probformer.config.settings import GlobalSettings, PotentialSettings, RootSettings
+from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
 from probformer.crf.potentials.root import Root
 from probformer.crf.potentials.words import WordPotential, build_word_potential
@@ -22,10 +24,21 @@ from probformer.errors import require, require_kind
 
 
 class Potentials(nn.Module):
-    """The factors of the conditional random field, without the unary scores."""
+    """The factors of the conditional random field, without the unary scores.
+
+    Args:
+        words: between a word and its head, another word.
+        root: between a word and ROOT.
+        globals: between a word and global features.
+        others: factors of your own, by the names that their parameters get.
+    """
 
     def __init__(
-        self, words: WordPotential, root: Root | None = None, globals: Global | None = None
+        self,
+        words: WordPotential,
+        root: Root | None = None,
+        globals: Global | None = None,
+        **others: Factor,
     ) -> None:
         super().__init__()
         require_kind("words", words, WordPotential)
@@ -34,6 +47,10 @@ class Potentials(nn.Module):
         self.words = words
         self.root = root
         self.globals = globals
+        for name, factor in others.items():
+            require_kind(name, factor, Factor)
+            self.add_module(name, factor)
+        self._names = ("words", "root", "globals", *others)
         if root is not None:
             given = (root.T.shape[1], root.T.shape[0])
             self._check_sizes("root", given)
@@ -47,55 +64,99 @@ class Potentials(nn.Module):
         require(given == wanted, message)
 
     @property
-    def factors(self) -> list[Any]:
-        """In the order of H's columns; split globals, which have their own variable, are last."""
-        return [f for f in (self.words, self.root, self.globals) if f is not None]
+    def factors(self) -> list[Factor]:
+        """That of the words first."""
+        found = (getattr(self, name) for name in self._names)
+        return [factor for factor in found if factor is not None]
 
     @property
-    def has_split_globals(self) -> bool:
-        return self.globals is not None and self.globals.mode != "all-dep"
+    def with_columns(self) -> list[Factor]:
+        """The factors that add values to H, in the order of its columns."""
+        return [factor for factor in self.factors if factor.columns(1)]
+
+    @property
+    def label_variables(self) -> list[Variable]:
+        """Z, then those of the factors."""
+        z = Variable("labels", "Z", self.words.labels, "z_marginals", "z_scores", per_word=True)
+        return [z, *(variable for f in self.factors for variable in f.label_variables)]
+
+    @property
+    def head_variables(self) -> list[Variable]:
+        """Those of the factors, without H."""
+        return [variable for f in self.factors for variable in f.head_variables]
+
+    @property
+    def is_by_word(self) -> bool:
+        """Whether every variable is of one word; ROOT's label, for example, is of a sentence."""
+        return all(variable.per_word for variable in self.label_variables)
+
+    def heads(self, n: int) -> Variable:
+        """H, whose values depend on the length of the sentence."""
+        channels = self.words.channels
+        return Variable("heads", "H", sum(self.columns(n)), "", per_word=True, channels=channels)
 
     def columns(self, n: int) -> list[int]:
         """How many columns of H belong to each factor that has some."""
-        root = [1] if self.root is not None else []
-        joint = self.globals is not None and not self.has_split_globals
-        return [n, *root, *([self.globals.count] if joint and self.globals else [])]
+        return [factor.columns(n) for factor in self.with_columns]
 
-    def project(self, labels: Sequence[Tensor]) -> list[Any]:
-        """What the factors need of the label distributions, for both messages."""
-        return [self.words.pairs(labels[0]), *self.project_others(labels)]
+    def prepare(self, labels: Sequence[Tensor]) -> list[Any]:
+        """What each factor needs of the label distributions, for both messages."""
+        return [self.words.prepare(labels[0]), *self.prepare_others(labels)]
 
-    def project_others(self, labels: Sequence[Tensor]) -> list[Any]:
+    def prepare_others(self, labels: Sequence[Tensor]) -> list[Any]:
         """The same for all factors but the words'."""
-        z, *root = labels
+        z, *own = labels
         x: list[Any] = []
-        if self.root is not None:
-            x.append(self.root.project(z, *root))
-        if self.globals is not None:
-            x.append(self.globals.project(z))
+        for factor in self.factors[1:]:
+            count = len(factor.label_variables)
+            x.append(factor.prepare(z, *own[:count]))
+            own = own[count:]
         return x
 
     def head_messages(self, x: Sequence[Any]) -> list[Tensor]:
-        """To H (B, h, n, columns) and, with split globals, to G (B, h or 1, n, m)."""
-        scores = [f.head_scores(part) for f, part in zip(self.factors, x, strict=True)]
-        split = [scores.pop()] if self.has_split_globals else []
-        return [scores[0] if len(scores) == 1 else torch.cat(scores, dim=-1), *split]
+        """To H (B, h, n, columns), and to each kind of head variables of a factor."""
+        columns: list[Tensor] = []
+        others: list[Tensor] = []
+        for factor, part in zip(self.factors, x, strict=True):
+            scores = factor.head_scores(part)
+            if scores is not None:
+                (others if factor.head_variables else columns).append(scores)
+        return [columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1), *others]
+
+    def by_factor(self, heads: Sequence[Tensor]) -> list[Tensor | None]:
+        """What each factor is given of the distributions over H, and of other head variables."""
+        h, *own = heads
+        columns = iter(h.split(self.columns(h.shape[2]), dim=-1))
+        others = iter(own)
+        found: list[Tensor | None] = []
+        for factor in self.factors:
+            source = others if factor.head_variables else columns
+            has_some = factor.head_variables or factor.columns(1)
+            found.append(next(source) if has_some else None)
+        return found
 
     def label_messages(self, heads: Sequence[Tensor], x: Sequence[Any]) -> list[Tensor]:
-        """To Z (B, n, d), without S, and, with a root, to Z_ROOT (B, d_root)."""
-        h, *split = heads
-        on_words, *parts = [*h.split(self.columns(h.shape[2]), dim=-1), *split]
+        """To Z (B, n, d), without S, and to the label variables of factors."""
+        on_words, *others = self.by_factor(heads)
         (to_z,) = self.words.label_messages(on_words, x[0])
-        return self.add_others(to_z, parts, x[1:])
+        return self.add_others(to_z, others, x[1:])
 
-    def add_others(self, to_z: Tensor, heads: Sequence[Tensor], x: Sequence[Any]) -> list[Tensor]:
-        """The messages to Z and ROOT, given that from words to Z."""
-        to_root: list[Tensor] = []
+    def add_others(
+        self, to_z: Tensor, heads: Sequence[Tensor | None], x: Sequence[Any]
+    ) -> list[Tensor]:
+        """The messages of all factors, given that of the words."""
+        to_own: list[Tensor] = []
         for factor, p, part in zip(self.factors[1:], heads, x, strict=True):
-            message, *others = factor.label_messages(p, part)
+            message, *own = factor.label_messages(p, part)
             to_z = to_z + message
-            to_root += others
-        return [to_z, *to_root]
+            to_own += own
+        return [to_z, *to_own]
+
+    def expected_score(self, heads: Sequence[Tensor], x: Sequence[Any]) -> Tensor:
+        """−E(Q) without the unary scores, (B,)."""
+        parts = zip(self.factors, self.by_factor(heads), x, strict=True)
+        scores = [factor.expected_score(p, part) for factor, p, part in parts]
+        return cast(Tensor, sum(scores))
 
 
 def as_potentials(potentials: Potentials | WordPotential) -> Potentials:

@@ -9,10 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from probformer.config.settings import GlobalMode, check_features
+from probformer.crf.potentials.factor import Factor, Variable
 from probformer.errors import require_one_of, require_whole
 
 
-class Global(nn.Module):
+class Global(Factor):
     """Each word may attach to one of m global features.
 
     all-dep: they are further columns of each H. dep-split: a variable G beside each H.
@@ -43,12 +44,21 @@ class Global(nn.Module):
             self.T = nn.Parameter(torch.randn(channels, labels, labels))
         else:
             self.B = nn.Parameter(torch.randn(self.channels, count, labels) / labels**0.5)
+        if mode == "all-dep":
+            self.column_field, self.column_evidence = "global_marginals", "globals"
+        else:
+            field, channels = "global_marginals", self.channels
+            split = Variable("globals", "G", count, field, per_word=True, channels=channels)
+            self.head_variables = (split,)
+
+    def columns(self, n: int) -> int:
+        return self.count if self.mode == "all-dep" else 0
 
     def dense(self) -> Tensor:
         """B (h or 1, m, d)."""
         return self.feature_logits.softmax(-1) @ self.T.mT if self.features else self.B
 
-    def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
+    def prepare(self, q: Tensor, *own: Tensor) -> tuple[Tensor, Tensor]:
         return q, self.dense()
 
     def head_scores(self, x: tuple[Tensor, Tensor]) -> Tensor:
@@ -56,8 +66,9 @@ class Global(nn.Module):
         q, b = x
         return F.linear(q, b.flatten(0, 1)).unflatten(-1, b.shape[:2]).transpose(1, 2)
 
-    def label_messages(self, p: Tensor, x: tuple[Tensor, Tensor]) -> tuple[Tensor]:
+    def label_messages(self, p: Tensor | None, x: tuple[Tensor, Tensor]) -> tuple[Tensor]:
         """(B, n, d), the last terms of eqs. 35, 41 and 49."""
+        assert p is not None
         _, b = x
         return (p.transpose(1, 2).flatten(2) @ b.flatten(0, 1),)
 

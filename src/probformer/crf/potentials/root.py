@@ -6,14 +6,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from probformer.crf.evidence import Evidence
+from probformer.crf.potentials.factor import Factor, Variable
 from probformer.errors import require_whole
+from probformer.sentinels import ROOT, UNOBSERVED
 
 
-class Root(nn.Module):
+class Root(Factor):
     """A word may be headed by ROOT, which has d_root labels of its own.
 
     T′[c, a, b] scores label a of the word with label b of ROOT; one more column for H.
     """
+
+    column_field = "root_head_marginals"
 
     def __init__(self, labels: int, channels: int, root_labels: int) -> None:
         super().__init__()
@@ -21,14 +26,30 @@ class Root(nn.Module):
         require_whole("channels", channels)
         require_whole("root_labels", root_labels)
         self.T = nn.Parameter(torch.randn(channels, labels, root_labels))
+        self.label_variables = (
+            Variable("root", "ROOT", root_labels, "root_marginals", "root_scores"),
+        )
 
     @property
     def labels(self) -> int:
         """d_root."""
         return self.T.shape[-1]
 
-    def project(self, q: Tensor, q_root: Tensor) -> tuple[Tensor, Tensor]:
+    def columns(self, n: int) -> int:
+        return 1
+
+    def column_fields(self, p: Tensor) -> dict[str, Tensor]:
+        """(B, h, n): it has one column."""
+        return {"root_head_marginals": p.squeeze(-1)}
+
+    def observed_columns(self, evidence: Evidence) -> Tensor | None:
+        if evidence.heads is None:
+            return None
+        return torch.where(evidence.heads == ROOT, 0, UNOBSERVED)
+
+    def prepare(self, q: Tensor, *own: Tensor) -> tuple[Tensor, Tensor]:
         """Q_Z (B, n, d), and for each channel and word label the score of ROOT (B, h, d)."""
+        (q_root,) = own
         scores = F.linear(q_root, self.T.flatten(0, 1)).unflatten(-1, self.T.shape[:2])
         return q, scores
 
@@ -37,8 +58,9 @@ class Root(nn.Module):
         q, scores = x
         return (scores @ q.mT).unsqueeze(-1)
 
-    def label_messages(self, p: Tensor, x: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def label_messages(self, p: Tensor | None, x: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """To the words (B, n, d), and to ROOT (B, d_root)."""
+        assert p is not None
         q, scores = x
         p = p.squeeze(-1)  # (B, h, n)
         return p.mT @ scores, (p @ q).flatten(1) @ self.T.flatten(0, 1)

@@ -11,7 +11,7 @@ parameter as it lies in memory: U[k, c, l, a] is the paper's U[k]_{a,c,l}.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -27,10 +27,13 @@ from probformer.config.settings import (
     UVWSettings,
     check_rotary_rank,
 )
+from probformer.crf.evidence import Evidence
 from probformer.crf.potentials.all_pairs import AllPairs
 from probformer.crf.potentials.buckets import Buckets
+from probformer.crf.potentials.factor import Factor
 from probformer.crf.potentials.pairwise import Pairs
 from probformer.errors import InputError, require_whole
+from probformer.sentinels import ROOT, UNOBSERVED
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +50,12 @@ class Matrices:
     """Cosine and sine (n, r/2) by which both sides turn with their position."""
 
 
-class WordPotential(nn.Module, ABC):
+class WordPotential(Factor):
     """T[f(i−j)]^c_ab: how well a word with label a takes a head with label b in channel c."""
 
     pair_implementation: type[Pairs] | type[AllPairs] = Pairs
-    """How pairs of words are looked at."""
+    """How scores and contexts of pairs of words are computed."""
+    column_field = "head_marginals"
 
     def __init__(self, labels: int, channels: int, gamma: int | None) -> None:
         super().__init__()
@@ -95,17 +99,31 @@ class WordPotential(nn.Module, ABC):
             total = self.squared_norm()
         return total.clamp(min=torch.finfo(total.dtype).tiny).sqrt()
 
-    def pairs(self, q: Tensor) -> Pairs | AllPairs:
-        """What both messages need of Q_Z."""
+    def columns(self, n: int) -> int:
+        """Every word of the sentence may be a head."""
+        return n
+
+    def forbidden_columns(self, mask: Tensor) -> Tensor:
+        """(B, n, n): padding has no head and is none, and no word heads itself."""
+        words = mask.unsqueeze(-1)
+        return ~(words & words.mT) | torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+
+    def observed_columns(self, evidence: Evidence) -> Tensor | None:
+        if evidence.heads is None:
+            return None
+        return torch.where(evidence.heads == ROOT, UNOBSERVED, evidence.heads)
+
+    def prepare(self, q: Tensor, *own: Tensor) -> Pairs | AllPairs:
         return self.pair_implementation.of(*self.project(q), self.buckets)
 
-    def head_scores(self, pairs: Pairs | AllPairs) -> Tensor:
+    def head_scores(self, x: Pairs | AllPairs) -> Tensor:
         """F (B, h, n, n), eq. 3."""
-        return pairs.scores
+        return x.scores
 
-    def label_messages(self, p: Tensor, pairs: Pairs | AllPairs) -> tuple[Tensor]:
-        """G (B, n, d), eq. 4: each word hears its head and its dependents."""
-        return (self.collect(*pairs.contexts(p)),)
+    def label_messages(self, p: Tensor | None, x: Pairs | AllPairs) -> tuple[Tensor]:
+        """G (B, n, d), eq. 4: each word receives messages from its head and its dependents."""
+        assert p is not None
+        return (self.collect(*x.contexts(p)),)
 
 
 class Full(WordPotential):
