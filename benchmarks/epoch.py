@@ -62,7 +62,7 @@ def main() -> None:
             settings = settings_for(encoder, data, arguments.precision)
             run = prepare(settings, Path(folder) / name, Path("."), Reporter(), accelerator)
             if name == PADDED:
-                run.plan = replace(run.plan, packed=False)
+                run = replace(run, plan=replace(run.batches.plan, packed=False))
             runs[name] = (run, *seconds_of_two_epochs(run))
     found = {
         "machine": machine(accelerator.device),
@@ -131,19 +131,19 @@ def seconds_of_two_epochs(run: Training) -> tuple[float, float]:
 
 def stages(run: Training) -> list[float]:
     """Milliseconds to make a batch, for its gradient, and for the update."""
-    training, split, device = run.training, run.splits["train"], run.accelerator.device
+    training, split, device = run.settings, run.splits["train"], run.accelerator.device
     batches = training_batches(split.lengths, training.batch, 1, 0, training.by_length)[:PROFILED]
     times = np.zeros(3)
     for indices in batches:
         synchronise(device)
         moments = [time.perf_counter()]
-        batch = run._batch_of(indices)
+        batch = run.batches.build([indices], run.progress.epoch)
         moments.append(time.perf_counter())
         run.gradients.add(batch, first=True)
         synchronise(device)
         moments.append(time.perf_counter())
         run.updates.apply(training.learning_rate)
-        run.updates.read()
+        run.updates.read_back()
         moments.append(time.perf_counter())
         times += np.diff(moments)
     return [round(1e3 * time / len(batches), 3) for time in times]

@@ -59,13 +59,14 @@ def main() -> None:
 
 def update(run: Training, count: int) -> None:
     """Of so many of an epoch's batches, but the last, which is smaller."""
-    lengths, training = run.splits["train"].lengths, run.training
-    batches = training_batches(lengths, training.batch, 1, run.settings.seed, training.by_length)
+    lengths, settings = run.splits["train"].lengths, run.run.settings
+    training = settings.training
+    batches = training_batches(lengths, training.batch, 1, settings.seed, training.by_length)
     start = run.progress.step % max(1, len(batches) - 1)
     for indices in islice(cycle(batches[:-1] or batches), start, start + count):
         run._update(indices)
         run.progress.step += 1
-    run._settle()
+    run._read_back()
     synchronise(run.accelerator.device)
 
 

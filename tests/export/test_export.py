@@ -74,13 +74,13 @@ def program_answers(path):
 def assert_same_answers(folder, answers):
     run = load_run(folder)
     for words, mask in batches(len(run.vocabulary)):
-        read, posterior = run.model(words, mask, attention=True)
+        output = run.model(words, mask, attention=True)
         if run.settings.task.kind == "cogs":
-            logits = run.model.head(read, mask)
+            logits = output.readout(output.representation, mask)
             expected = {f"{name}_logits": x for name, x in logits.items()}
         else:
-            expected = {"logits": run.model.head(read)}
-        expected["head_marginals"] = posterior.head_marginals
+            expected = {"logits": output.readout(output.representation)}
+        expected["head_marginals"] = output.posterior.head_marginals
         found = answers(words, mask)
         assert found.keys() == expected.keys()
         for key, value in expected.items():

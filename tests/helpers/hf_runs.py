@@ -36,5 +36,5 @@ def encoded(tokenizer, lines=LINES, **options):
 def own_logits(run, tokens):
     """By Probformer's own model."""
     with torch.no_grad():
-        read, _ = run.model(tokens["input_ids"], tokens["attention_mask"].bool())
-        return run.model.head(read)
+        output = run.model(tokens["input_ids"], tokens["attention_mask"].bool())
+        return output.readout(output.representation)

@@ -37,10 +37,10 @@ def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings
     return from_dict(RunSettings, {**values, "seed": seed})
 
 
-def ready(given: RunSettings, folder: Path, resume=False, init=None):
+def ready(given: RunSettings, folder: Path, resume=False, init=None, **options):
     """A training just before its first step."""
     accelerator = Accelerator(cpu=True)
-    return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume)
+    return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume, **options)
 
 
 def saved(folder: Path, task="tagging", encoder=PT, vocabulary=None, **of_task) -> Path:

@@ -370,7 +370,7 @@ def test_training_goes_the_same_way_with_and_without_kernels(tmp_path):
             patch.setattr(fused, "kernels_run_on", lambda device, kernels=kernels: kernels)
             for step in range(updates):
                 run._update(np.arange(size) + size * step)
-                run._settle()
+                run._read_back()
                 curve.append(run.progress.loss)
         curves.append(np.diff(curve))
         weights.append([p.detach().cpu() for p in run.model.parameters()])

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from helpers.messages import refused
 from probformer import Encoder, Evidence, Inference, Transformer, mean_field
 from probformer.config import EncoderSettings, GlobalSettings, RootSettings, UVSettings
 from probformer.crf.potentials import UV, Potentials, Root, Rotary
-from probformer.errors import InputError
 from probformer.sentinels import UNOBSERVED
 
 SETTINGS = EncoderSettings(
@@ -97,29 +97,29 @@ def test_every_parameter_learns():
 
 
 @pytest.mark.parametrize(
-    ("words", "mask", "message"),
+    ("words", "mask", "named"),
     [
         (
             torch.zeros(3, dtype=torch.long),
             torch.ones(3, dtype=torch.bool),
-            "words must have shape",
+            "words",
         ),
-        (torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), "words must be of type long"),
+        (torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), "words"),
         (
             torch.full((1, 3), 9),
             torch.ones(1, 3, dtype=torch.bool),
-            "in 0 … 8, got 9 at sentence 0",
+            "9",
         ),
-        (torch.full((1, 3), -1), torch.ones(1, 3, dtype=torch.bool), "in 0 … 8, got -1"),
-        (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 2, dtype=torch.bool), "mask must have"),
-        (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 3), "mask must be of type bool"),
-        ([[1, 2]], torch.ones(1, 2, dtype=torch.bool), "words must be of kind Tensor, got list"),
-        (torch.zeros(1, 3, dtype=torch.long), None, "mask must be of kind Tensor, got NoneType"),
+        (torch.full((1, 3), -1), torch.ones(1, 3, dtype=torch.bool), "-1"),
+        (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 2, dtype=torch.bool), "mask"),
+        (torch.zeros(1, 3, dtype=torch.long), torch.ones(1, 3), "mask"),
+        ([[1, 2]], torch.ones(1, 2, dtype=torch.bool), "list"),
+        (torch.zeros(1, 3, dtype=torch.long), None, "NoneType"),
     ],
 )
 @pytest.mark.parametrize("model", [Encoder(9, SETTINGS), Transformer(9)], ids=["pt", "transformer"])
-def test_bad_words(model, words, mask, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_words(model, words, mask, named):
+    with refused(named):
         model(words, mask)
 
 
@@ -134,25 +134,24 @@ def test_potentials_of_ones_own():
 
 
 @pytest.mark.parametrize(
-    ("potentials", "message"),
+    ("potentials", "named"),
     [
-        (UV(7, 2, 4), "(labels, channels, root labels) (6, 2, 4), got (7, 2, None)"),
-        (UV(6, 3, 4), "(6, 2, 4), got (6, 3, None)"),
-        (Potentials(UV(6, 2, 4), root=Root(6, 2, 5)), "(6, 2, 4), got (6, 2, 5)"),
-        (UVSettings(), "potentials must be of kind Potentials or WordPotential, got UVSettings"),
+        (UV(7, 2, 4), "(7, 2, None)"),
+        (UV(6, 3, 4), "(6, 3, None)"),
+        (Potentials(UV(6, 2, 4), root=Root(6, 2, 5)), "(6, 2, 5)"),
+        (UVSettings(), "UVSettings"),
     ],
 )
-def test_potentials_must_fit_the_settings(potentials, message):
+def test_potentials_must_fit_the_settings(potentials, named):
     settings = EncoderSettings(labels=6, channels=2, root=RootSettings(4), readout="root")
-    with pytest.raises(InputError) as error:
+    with refused("potentials", named):
         Encoder(9, settings, potentials)
-    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("model", [Encoder, Transformer])
-@pytest.mark.parametrize("settings", [{}, {"labels": 3}, 5, UVSettings()])
+@pytest.mark.parametrize("settings", [{}, 5, UVSettings()], ids=["dict", "int", "potential"])
 def test_settings_of_another_kind(model, settings):
-    with pytest.raises(InputError, match="settings must be of kind"):
+    with refused("settings"):
         model(9, settings)
-    with pytest.raises(InputError, match="vocabulary must be a whole number"):
+    with refused("vocabulary"):
         model(0)

@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 import torch
 
+from helpers.messages import refused
 from helpers.runs import PT, TRANSFORMER, saved, settings
 from probformer.config import VocabularySettings
-from probformer.errors import InputError
 from probformer.runs.prediction import predict, predict_lines
 from probformer.runs.run_folder import load_run
 from probformer.training.commands import train_one
@@ -72,11 +72,11 @@ def test_pieces_that_read_the_same_are_one_filler(tmp_path):
     text = next(text for text, times in texts.items() if times == 2)
     likely, unlikely = (i for i in range(run.task.classes) if run.vocabulary.decode([i])[0] == text)
     with torch.no_grad():
-        for parameter in run.model.head.parameters():
+        for parameter in run.model.readout.parameters():
             parameter.zero_()
-        run.model.head.bias[likely], run.model.head.bias[unlikely] = 9, 8
+        run.model.readout.bias[likely], run.model.readout.bias[unlikely] = 9, 8
     (fillers,) = predict(run, [["<mask>"]])[0]["masks"]
-    probabilities = run.model.head.bias.detach().softmax(0)
+    probabilities = run.model.readout.bias.detach().softmax(0)
     assert next(iter(fillers.items())) == (text, round(float(probabilities[likely]), 4))
     assert len(fillers) == 5
 
@@ -84,7 +84,7 @@ def test_pieces_that_read_the_same_are_one_filler(tmp_path):
 def test_a_sentence_that_is_too_long_is_refused(tmp_path):
     positions = {**TRANSFORMER, "positions": "learned", "max_length": 45, "relative": "none"}
     train_one(settings("tagging", positions, epochs=1), tmp_path)
-    with pytest.raises(InputError, match="which has places for 45, got a sentence of 46 words"):
+    with refused("45", "46 words"):
         predict(load_run(tmp_path), [["a"] * 46])
-    with pytest.raises(InputError, match="line 3 has 46 tokens, the position table has places for"):
+    with refused("line 3", "46 tokens", "45"):
         list(predict_lines(tmp_path, ["a", "", "a " * 46]))

@@ -15,14 +15,15 @@ import pytest
 import torch
 
 from helpers.commands import probformer
+from helpers.messages import check_wording, refused
 from helpers.places import ROOT
 from helpers.runs import TRANSFORMER, settings
 from probformer.config import RunSettings, from_dict, to_dict, to_toml
 from probformer.config.lookup import read_settings, shipped_configs
 from probformer.config.reading import differences
-from probformer.errors import InputError, counted
+from probformer.errors import counted
 from probformer.runs.results import (
-    Row,
+    ReportRow,
     _changes,
     _published,
     _published_for,
@@ -173,15 +174,15 @@ def test_kept_figures_are_reported_like_the_runs(runs, tmp_path, capsys):
     print_report([kept], True, None, None)
     assert capsys.readouterr().out == of_runs
     assert len(collect([kept, *folders])) == 2  # a run that is given twice is one
-    with pytest.raises(InputError, match="curves need the run folders"):
+    with refused("curves"):
         print_report([kept], True, tmp_path / "curves.svg", None)
-    with pytest.raises(InputError, match=r"no\.jsonl: there is no such file"):
+    with refused("no.jsonl"):
         collect([tmp_path / "no.jsonl"])
     kept.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=r"kept\.jsonl:1: byte 1 of the line is not UTF-8"):
+    with refused("kept.jsonl:1"):
         collect([kept])
     kept.write_text('{"seed": 0}\n')
-    with pytest.raises(InputError, match=r"kept\.jsonl, line 1: is no result"):
+    with refused("kept.jsonl, line 1"):
         collect([kept])
 
 
@@ -257,7 +258,7 @@ def test_the_command_of_a_row_gives_its_settings(runs, name, changes):
     given = read_settings(name, changes)
     (row,) = collect([runs / "tagger"])
     run = replace(row.runs[0], config=name, changes=_changes(given))
-    parts = shlex.split(Row([run], None).command)
+    parts = shlex.split(ReportRow([run], None).command)
     sets = [part for before, part in pairwise(parts) if before == "--set"]
     assert parts[:3] == ["probformer", "train", name]
     assert read_settings(name, sets) == given
@@ -278,17 +279,17 @@ def test_every_published_figure_has_a_config():
 
 
 def test_runs_that_are_none_or_not_done_are_named(runs, tmp_path, capsys):
-    with pytest.raises(InputError, match="is no run folder, and has none in it"):
+    with refused(str(tmp_path)):
         collect([tmp_path])
     folder = tmp_path / "run"
     shutil.copytree(runs / "tagger/seed-0", folder)
     lines = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
     (folder / "metrics.jsonl").write_text("".join(lines[:-1]))
-    with pytest.raises(InputError, match="the run has not come to its end; resume it first"):
+    with refused(str(folder)):
         collect([folder])
     (row,) = collect([folder, runs / "tagger"])
     assert len(row.runs) == 2
-    assert f"left out: {folder}: the run has not come" in capsys.readouterr().err
+    check_wording(capsys.readouterr().err, str(folder))
 
 
 def test_differences_have_full_names():
@@ -310,19 +311,19 @@ def test_known_corpora_are_listed_checked_and_taken_from_a_folder(tmp_path):
     assert "conll2003" in listed
     assert "CC BY-SA" in listed
     done = probformer("data", "check", cwd=tmp_path, check=2)
-    assert "has no folder of a known corpus" in done.stderr
+    check_wording(done.stderr)
     done = probformer("data", "check", "sst5", cwd=tmp_path, check=2)
     assert "missing: " in done.stdout
-    assert "3 of the files are missing" in done.stderr
+    check_wording(done.stderr, "3")
     done = probformer("data", "fetch", "conl2003", cwd=tmp_path, check=2)
-    assert "conll2003" in done.stderr
+    check_wording(done.stderr, "conll2003")
     done = probformer("data", "fetch", "conll2003", cwd=tmp_path, check=2)
-    assert "cannot be downloaded" in done.stderr
+    check_wording(done.stderr, "conll2003")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "eng.train").write_text("not what is known")
     done = probformer("data", "fetch", "conll2003", "--from", "mine", cwd=tmp_path, check=2)
     assert not (tmp_path / "conll2003").exists()
-    assert done.stderr.count("\n") == 1
+    check_wording(done.stderr, "mine")
 
 
 def test_a_version_is_printed(tmp_path):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.messages import refused
 from helpers.runs import PT, TRANSFORMER, ready, settings
 from probformer.data.layout import packed, padded
-from probformer.errors import InputError
 from probformer.runs.run_folder import load_run
 from probformer.tasks.batch import Plan, mean_weights
+from probformer.training.batching import MAX_TOKENS, plan_for
 from probformer.training.evaluation import evaluate
 from probformer.training.updates import DeviceUpdates, Updates
 
@@ -20,10 +21,10 @@ ROOTED = {**PT, "root": {"labels": 16}}
 
 def loss_and_gradients(training, parts, plan):
     training.model.zero_grad()
-    training.plan = plan
+    training.batches.plan = plan
     total = 0.0
     for part in parts:
-        loss = training.batch_loss(training._batch_of(part))
+        loss = training.batch_loss(training.batches.build([part], 0))
         loss.backward()
         total += loss.item()
     return total, [p.grad.clone() for p in training.model.parameters()]
@@ -41,7 +42,7 @@ def test_chunks_in_one_pass_are_chunks_one_by_one(task, encoder, tmp_path):
     """The last chunk is smaller."""
     penalty = 1e-2 if encoder is PT else 0.0
     training = ready(settings(task, encoder, chunk=4, penalty=penalty), tmp_path)
-    indices, plan = np.arange(18)[::-1], training.plan
+    indices, plan = np.arange(18)[::-1], training.batches.plan
     chunks = [indices[start : start + 4] for start in range(0, 18, 4)]
     expected = loss_and_gradients(training, chunks, plan)
     together = loss_and_gradients(training, [indices], replace(plan, rounded=True))
@@ -55,19 +56,19 @@ def test_chunks_in_one_pass_are_chunks_one_by_one(task, encoder, tmp_path):
 def test_gold_heads_have_a_mean_a_chunk(encoder, tmp_path):
     given = settings("tagging", encoder, chunk=4, gold_heads={"channel": 1, "weight": 2.0})
     training = ready(given, tmp_path)
-    indices, plan = np.arange(16), training.plan
+    indices, plan = np.arange(16), training.batches.plan
     chunks = np.split(indices, 4)
     expected = loss_and_gradients(training, chunks, plan)
     assert_same(loss_and_gradients(training, [indices], replace(plan, rounded=True)), expected)
     without = ready(settings("tagging", encoder, chunk=4), tmp_path / "without")
-    assert expected[0] > loss_and_gradients(without, chunks, without.plan)[0] + 1
+    assert expected[0] > loss_and_gradients(without, chunks, without.batches.plan)[0] + 1
 
 
 def test_a_chunk_with_nothing_to_guess_costs_nothing(tmp_path):
     training = ready(settings(), tmp_path)
     training.run.task.rate = 0.0
     for rounded in (False, True):
-        plan = replace(training.plan, rounded=rounded)
+        plan = replace(training.batches.plan, rounded=rounded)
         loss, gradients = loss_and_gradients(training, [np.arange(4)], plan)
         assert loss == 0
         assert all(gradient.eq(0).all() for gradient in gradients)
@@ -99,19 +100,19 @@ def test_layouts():
 def test_a_batch_travels_in_one_piece(task, tmp_path):
     training = ready(settings(task), tmp_path)
     for is_packed in (False, True):
-        training.plan = Plan(chunk=2, packed=is_packed, rounded=is_packed, lowest_head=0)
-        batch = training._batch_of(np.arange(5))
-        again = batch.reading(batch.bytes())
+        training.batches.plan = Plan(chunk=2, packed=is_packed, rounded=is_packed, lowest_head=0)
+        batch = training.batches.build([np.arange(5)], 0)
+        again = batch.from_bytes(batch.to_bytes())
         assert again.shape() == batch.shape()
         for a, b in zip(again._tensors(), batch._tensors(), strict=True):
             assert a.dtype == b.dtype
             assert torch.equal(a, b)
-        assert not torch.equal(batch.reading(batch.bytes() * 0).mask, batch.mask)
+        assert not torch.equal(batch.from_bytes(batch.to_bytes() * 0).mask, batch.mask)
 
 
 def test_weights_are_means():
-    asked = np.array([True, True, False, True, False])
-    weights = mean_weights(asked, np.array([0, 0, 0, 1, 2]))
+    has_target = np.array([True, True, False, True, False])
+    weights = mean_weights(has_target, np.array([0, 0, 0, 1, 2]))
     assert weights.tolist() == [0.5, 0.5, 0, 1, 0]
 
 
@@ -128,54 +129,53 @@ def test_weights_are_means():
 )
 def test_what_is_laid_end_to_end_on_a_gpu(given, is_packed, tmp_path):
     training = ready(given, tmp_path)
-    assert not training._plan().packed
-    training.on_gpu = True
-    assert training._plan().packed == is_packed
+    needs_heads = training.batch_loss.needs_heads
+    assert not plan_for(training.run, needs_heads, on_gpu=False).packed
+    assert plan_for(training.run, needs_heads, on_gpu=True).packed == is_packed
 
 
 @pytest.mark.parametrize("parent", ["attention", "relative-attention"])
 def test_a_pointer_is_given_sentences(tmp_path, parent):
-    training = ready(settings("cogs"), tmp_path)
-    training.on_gpu = True
-    training.run.task.settings = replace(training.run.task.settings, parent=parent)
-    assert not training._plan().packed
+    run = ready(settings("cogs"), tmp_path).run
+    run.task.settings = replace(run.task.settings, parent=parent)
+    assert not plan_for(run, needs_heads=False, on_gpu=True).packed
 
 
-def test_a_gpu_takes_chunks_together_as_far_as_they_fit(tmp_path, monkeypatch):
-    training = ready(settings(chunk=4), tmp_path)
-    chunks = np.split(np.arange(16), 4)
-    assert training._passes(chunks, range(4)) == [[0], [1], [2], [3]]
-    training.on_gpu = True
-    assert training._passes(chunks, range(4)) == [[0, 1, 2, 3]]
-    assert training._passes(chunks, range(1, 4, 2)) == [[1, 3]]
-    assert training._passes(chunks, range(4, 4)) == []
-    words = 8 * training.splits["train"].lengths[:8].max()  # all are padded to the longest
-    monkeypatch.setattr("probformer.training.loop.WORDS_TOGETHER", words)
-    assert training._passes(chunks, range(4))[0] == [0, 1]
-    monkeypatch.setattr("probformer.training.loop.WORDS_TOGETHER", 1)
-    assert training._passes(chunks, range(4)) == [[0], [1], [2], [3]]
+def test_a_gpu_takes_chunks_together_as_far_as_they_fit(tmp_path):
+    batches = ready(settings(chunk=4), tmp_path).batches
+    chunks = batches.chunks(np.arange(16))
+    assert batches.passes(chunks, range(4)) == [[0], [1], [2], [3]]
+    batches.max_tokens = MAX_TOKENS
+    assert batches.passes(chunks, range(4)) == [[0, 1, 2, 3]]
+    assert batches.passes(chunks, range(1, 4, 2)) == [[1, 3]]
+    assert batches.passes(chunks, range(4, 4)) == []
+    batches.max_tokens = 8 * batches.split.lengths[:8].max()  # all are padded to the longest
+    assert batches.passes(chunks, range(4))[0] == [0, 1]
+    batches.max_tokens = 1
+    assert batches.passes(chunks, range(4)) == [[0], [1], [2], [3]]
 
 
 def test_a_process_without_a_chunk_adds_nothing(tmp_path, monkeypatch):
     training = ready(settings(size=100), tmp_path)
     training._update(np.arange(16))
     assert any(p.grad.any() for p in training.model.parameters())
-    monkeypatch.setattr(training, "_passes", lambda chunks, numbers: [])
+    monkeypatch.setattr(training.batches, "passes", lambda chunks, numbers: [])
     training._update(np.arange(16))
     assert training.loss == 0
     assert not any(p.grad.any() for p in training.model.parameters())
 
 
-# Updates that nobody waits for
+# Updates without waiting for the device
 
 
 def as_on_a_gpu(training):
     """All that a GPU does but the graphs."""
+    needs_heads = training.batch_loss.needs_heads
     training.on_gpu = True
-    training.plan = training._plan()
+    training.batches.plan = plan_for(training.run, needs_heads, on_gpu=True)
+    training.batches.max_tokens = MAX_TOKENS
     parameters = [*training.model.parameters()]
-    training.updates = DeviceUpdates(parameters, training.loss, training.training)
-    training.optimizer = training.updates.optimizer
+    training.updates = DeviceUpdates(parameters, training.loss, training.settings)
     return training
 
 
@@ -185,14 +185,14 @@ def test_an_epoch_as_on_a_gpu_is_an_epoch(tmp_path):
     )
     plain = ready(given, tmp_path / "plain")
     device = as_on_a_gpu(ready(given, tmp_path / "device"))
-    assert device.plan.packed
+    assert device.batches.plan.packed
     for training in (plain, device):
         training._epoch()
     assert device.progress.loss == pytest.approx(plain.progress.loss, rel=1e-4)
     assert device.progress.chunks == plain.progress.chunks
     for a, b in zip(device.model.parameters(), plain.model.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-4)
-    device._judge()
+    device._end_epoch()
     again = as_on_a_gpu(ready(given, tmp_path / "device", resume=True))
     assert again.progress.epoch == 1
 
@@ -208,10 +208,10 @@ def test_what_is_not_finite_changes_nothing_and_is_found_in_its_place(kind, bad)
     (loss if bad == "loss" else parameter.grad).fill_(torch.nan)
     updates.apply(1e-2)
     assert torch.equal(parameter, before)
-    found = updates.read()
+    found = updates.read_back()
     assert found[0] == (2.0, pytest.approx(3**0.5))
     assert np.isnan(found[1]).tolist() == [bad == "loss", bad == "gradient"]
-    assert updates.read() == []
+    assert updates.read_back() == []
     if kind is DeviceUpdates:  # and nothing is changed after it
         parameter.grad.fill_(1.0)
         updates.apply(1e-2)
@@ -229,7 +229,7 @@ def test_updates_are_the_same_on_a_device():
         for step in range(4):
             parameter.grad.copy_(torch.randn(5))
             updates.apply(0.1 / (step + 1))
-        assert len(updates.read()) == 4
+        assert len(updates.read_back()) == 4
         results.append(parameter.detach())
     torch.testing.assert_close(*results)
 
@@ -255,7 +255,7 @@ def test_a_run_judges_and_keeps_averages_and_goes_on_with_its_own_weights(tmp_pa
     training = ready(settings(average=0.9), tmp_path)
     training._epoch()
     own = {name: weights.clone() for name, weights in training.model.state_dict().items()}
-    line = training._judge()
+    line = training._end_epoch()
     kept = load_run(tmp_path)
     for name, weights in training.model.state_dict().items():
         assert torch.equal(weights, own[name])
@@ -274,11 +274,11 @@ def test_a_loss_that_is_not_finite_is_found_late_but_in_its_place(tmp_path):
         if len(seen) == 3:
             weights = {name: p.clone() for name, p in training.model.named_parameters()}
             seen[-1] = weights
-            training.model.head.bias.register_hook(lambda gradient: gradient * torch.nan)
+            training.model.readout.bias.register_hook(lambda gradient: gradient * torch.nan)
         update(indices)
 
     training._update = poisoned
-    with pytest.raises(InputError, match="the gradient's norm is nan in epoch 1, batch 3"):
+    with refused("gradient's norm", "epoch 1, batch 3"):
         training._epoch()
     assert len(seen) == 7  # all batches of the epoch, the first of which nobody waited for
     for name, parameter in training.model.named_parameters():
@@ -291,10 +291,10 @@ def test_transformers_have_the_same_loss_of_packed_sentences(task, tmp_path):
     encoder = {**TRANSFORMER, "positions": "learned", "relative": None}
     training = ready(settings(task, encoder, chunk=4), tmp_path)
     losses = []
-    packed = replace(training.plan, packed=True, front=int(task == "classification"))
-    for plan in (training.plan, packed):
-        training.plan = plan
-        batch = training._batch_of(np.arange(10))  # of 16 that have places
+    packed = replace(training.batches.plan, packed=True, front=int(task == "classification"))
+    for plan in (training.batches.plan, packed):
+        training.batches.plan = plan
+        batch = training.batches.build([np.arange(10)], 0)  # of 16 that have places
         assert (batch.packing is not None) == plan.packed
         losses.append(training.batch_loss(batch))
     torch.testing.assert_close(*losses)

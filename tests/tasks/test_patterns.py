@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from helpers.messages import refused
 from helpers.runs import saved
 from probformer.config import CogsSettings
 from probformer.data.corpus import load_corpus
-from probformer.errors import InputError
 from probformer.runs.run_folder import load_run
 from probformer.tasks.cogs import KINDS, Cogs
 from probformer.tasks.labels import Labels
@@ -86,8 +86,8 @@ def test_what_a_run_answers_fits_the_patterns_of_its_training_data(run):
         for word in range(len(sentence)):
             seen.add(pattern_of({kind: classes[kind][word] for kind in KINDS}))
     assert set(run.task.patterns) == seen
-    read = 5 * torch.randn(1, 30, run.model.encoder.width)
-    logits = run.model.head(read, torch.ones(1, 30, dtype=torch.bool))
+    vectors = 5 * torch.randn(1, 30, run.model.encoder.width)
+    logits = run.model.readout(vectors, torch.ones(1, 30, dtype=torch.bool))
     chosen = run.task._chosen(logits)
     for word in range(30):
         tags = {kind: run.task._name(kind, chosen[kind][0, word].item()) for kind in KINDS}
@@ -106,7 +106,7 @@ def test_without_them_each_tag_is_chosen_for_itself(run):
 
 
 def test_a_parent_that_may_be_none_has_no_patterns():
-    with pytest.raises(InputError, match="by_pattern does not go with none_as_previous"):
+    with refused("by_pattern", "none_as_previous"):
         CogsSettings(by_pattern=True, none_as_previous=True)
 
 

@@ -38,7 +38,7 @@ def test_killed_at_random_moments_and_resumed_a_run_ends_bit_for_bit_the_same(tm
                 process.wait()
                 kills += 1
                 assert kills < 60, "the run does not get on"
-    assert (tmp_path / "output").read_text().count("going on after") >= 2
+    assert (tmp_path / "output").read_text().count("resuming after") >= 2
     assert_same_runs(tmp_path / "whole", folder)
 
 

@@ -14,12 +14,13 @@ import pytest
 import torch
 
 from helpers.launched import ONE_NODE, TORCHRUN, launched, steps_saved, train
+from helpers.messages import refused
 from helpers.runs import assert_same_runs
 from probformer.cli.errors import _report_errors
 from probformer.errors import InputError
 from probformer.runs.run_folder import read_metrics
 from probformer.training import processes
-from probformer.training.stopping import only_one
+from probformer.training.locks import run_lock
 
 UPDATES = 40
 
@@ -49,7 +50,7 @@ def test_a_killed_process_is_replaced_and_the_run_ends_the_same(whole, tmp_path)
         run.wait_for_step(tmp_path / "run", 12)
         run.worker(rank=1).kill()
         assert run.ended() == 0, run.text
-    assert run.text.count("going on after") == 1
+    assert run.text.count("resuming after") == 1
     assert "Traceback" not in run.text
     assert_ended_like(whole, tmp_path / "run", run.text)
 
@@ -57,10 +58,10 @@ def test_a_killed_process_is_replaced_and_the_run_ends_the_same(whole, tmp_path)
 DIES = """
 import os, signal, sys
 from probformer import cli
-from probformer.training import checkpoints, loop
+from probformer.training import checkpoints, updates
 
 RESTART, RANK = (int(os.environ[name]) for name in ("TORCHELASTIC_RESTART_COUNT", "RANK"))
-apply, seal = loop.Updates.apply, checkpoints.seal
+apply, seal = updates.Updates.apply, checkpoints.seal
 
 
 def die():
@@ -82,7 +83,7 @@ def seal_or_die(part, target):
     seal(part, target)
 
 
-loop.Updates.apply, checkpoints.seal = apply_or_die, seal_or_die
+updates.Updates.apply, checkpoints.seal = apply_or_die, seal_or_die
 if RANK == 1:  # to whom the folder is shown so late that it sees nothing of it
     sys.argv[sys.argv.index("--out") + 1] += "-unseen"
 cli.main()
@@ -96,7 +97,7 @@ def test_killed_again_and_again_the_first_process_too_even_while_it_saves(whole,
     line = [*ONE_NODE, "--max-restarts", "4", str(script), *train(tmp_path / "run")[2:]]
     with launched(line, tmp_path / "output") as run:
         assert run.ended() == 0, run.text
-    assert run.text.count("going on after") == 4
+    assert run.text.count("resuming after") == 4
     assert not (tmp_path / "run-unseen").exists()
     assert_ended_like(whole, tmp_path / "run", run.text)
 
@@ -124,7 +125,7 @@ def test_what_a_process_said_at_its_end_is_what_torchrun_ends_with(whole, tmp_pa
     with launched(line, tmp_path / "output") as run:
         assert run.ended() == 1
     cause = run.text.partition("Root Cause")[2]
-    assert "holds a run already; --resume goes on with it" in cause
+    assert "holds a run already; --resume continues it" in cause
 
 
 def free_port() -> int:
@@ -165,7 +166,7 @@ def test_a_run_goes_on_with_more_or_fewer_processes(whole, tmp_path):
             run.wait_for_step(tmp_path / "run", step)
             run.process.terminate()
             assert run.ended() == status, run.text
-        assert "stopped; the same command with --resume goes on" in run.text
+        assert "stopped; the same command with --resume continues the run" in run.text
         assert steps_saved(tmp_path / "run") < UPDATES
     with launched(alone, tmp_path / "output") as run:
         assert run.ended() == 0, run.text
@@ -208,7 +209,7 @@ def test_accelerate_launches_the_same_run(whole, tmp_path):
         run.wait_for_step(tmp_path / "run", 12)
         run.worker(rank=1).kill()
         assert run.ended() == 0, run.text
-    assert run.text.count("going on after") == 1
+    assert run.text.count("resuming after") == 1
     assert_ended_like(whole, tmp_path / "run", run.text)
 
 
@@ -230,7 +231,7 @@ def test_restarts_on_nodes_that_would_read_old_addresses_are_refused(monkeypatch
         ("GROUP_WORLD_SIZE", "2"),
     ):
         monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match="TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
+    with refused("--max-restarts", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
         processes.join_processes()
 
 
@@ -238,10 +239,12 @@ def test_what_gloo_says_becomes_one_sentence():
     long = (
         "[/a/pair.cc:537] Read error [::1]:21: Connection reset by peer. This is\ntypically GLHF!"
     )
-    with pytest.raises(InputError) as caught, processes._one_sentence():
+    with (
+        refused("Read error [::1]:21: Connection reset by peer"),
+        processes._lost_peer_as_one_error(),
+    ):
         raise RuntimeError(long)
-    assert str(caught.value).endswith("answer: Read error [::1]:21: Connection reset by peer")
-    with pytest.raises(torch.OutOfMemoryError), processes._one_sentence():
+    with pytest.raises(torch.OutOfMemoryError), processes._lost_peer_as_one_error():
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 
@@ -280,7 +283,7 @@ def test_the_end_of_another_process_is_waited_for(tmp_path):
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "locked\n"
-        with pytest.raises(InputError, match="another process is training"), only_one(tmp_path):
+        with refused(str(tmp_path)), run_lock(tmp_path):
             pass
-        with only_one(tmp_path, patience=60):
+        with run_lock(tmp_path, patience=60):
             assert other.wait(10) == 0  # its lock is gone a moment before it is

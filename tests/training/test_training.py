@@ -1,6 +1,5 @@
 """Training: the published protocol, resuming, learning, starting from another run."""
 
-import errno
 import json
 import random
 import shutil
@@ -11,6 +10,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from helpers.messages import check_wording, refused
 from helpers.places import TESTS
 from helpers.runs import LARGER, PT, TRANSFORMER, assert_same_runs, ready, settings
 from probformer.config import CosineSchedule, PlateauSchedule, VocabularySettings
@@ -19,15 +19,14 @@ from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed, uniform
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
-from probformer.errors import InputError
 from probformer.runs.prediction import predict
 from probformer.runs.run_folder import load_run, read_metrics
 from probformer.tasks import build_task
 from probformer.tasks.batch import Plan
+from probformer.tasks.gold_heads import gold_head_loss
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.tagging import Tagging
-from probformer.tasks.task import gold_head_loss
-from probformer.training import loop
+from probformer.training import checkpoints
 from probformer.training.commands import train_one
 from probformer.training.schedule import build_schedule
 
@@ -44,7 +43,7 @@ def test_the_first_steps_are_the_published_protocol(tmp_path):
 
     def forward(words, mask):
         replaced = dict(zip(names, parameters, strict=True))
-        return torch.func.functional_call(model, replaced, (words, mask))[0]
+        return torch.func.functional_call(model, replaced, (words, mask)).representation
 
     def dense_norm():
         U, V = (parameters[names.index(f"encoder.potentials.words.{x}")] for x in "UV")
@@ -139,7 +138,7 @@ def test_stopped_anywhere_and_resumed_a_run_ends_the_same(task, extra, tmp_path,
 
 
 def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(loop, "_SHORT_SAVE", 60)  # one after each epoch, on a busy machine too
+    monkeypatch.setattr(checkpoints, "_QUICK", 60)  # one after each epoch, on a busy machine too
     given = settings(epochs=3)
     train_one(given, tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "damaged")
@@ -148,7 +147,7 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, caps
     weights.write_bytes(weights.read_bytes()[:-20])
     training = ready(given, tmp_path / "damaged", resume=True)
     assert training.progress.epoch == 2
-    assert "the checkpoint is damaged; going back to the one before" in capsys.readouterr().err
+    check_wording(capsys.readouterr().err, str(last))
     training.train()
     assert_same_runs(tmp_path / "whole", tmp_path / "damaged")
 
@@ -156,7 +155,7 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_taken(tmp_path, caps
 @pytest.mark.parametrize(("took", "expected"), [(0.1, [0, 1, 2, 3]), (0.3, [0, 3])])
 def test_epochs_shorter_than_a_checkpoint_share_one(took, expected, tmp_path, monkeypatch):
     """As if time passed only while one is made; killed in between, a run ends the same."""
-    now, saved, save = 0.0, [], loop.save_checkpoint
+    now, saved, save = 0.0, [], checkpoints.save_checkpoint
 
     def slow(folder, progress, *arguments, **others):
         nonlocal now
@@ -164,8 +163,8 @@ def test_epochs_shorter_than_a_checkpoint_share_one(took, expected, tmp_path, mo
         saved.append(progress.epoch)
         save(folder, progress, *arguments, **others)
 
-    monkeypatch.setattr(loop, "save_checkpoint", slow)
-    monkeypatch.setattr(loop.time, "monotonic", lambda: now)
+    monkeypatch.setattr(checkpoints, "save_checkpoint", slow)
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now)
     given = settings(epochs=3)
     train_one(given, tmp_path / "whole")
     assert saved == expected
@@ -177,8 +176,7 @@ def test_epochs_shorter_than_a_checkpoint_share_one(took, expected, tmp_path, mo
         if line["epoch"] == 2:
             raise Killed
 
-    training = ready(given, tmp_path / "killed")
-    training.after_epoch = die
+    training = ready(given, tmp_path / "killed", after_epoch=die)
     with pytest.raises(Killed):
         training.train()
     again = ready(given, tmp_path / "killed", resume=True)
@@ -206,8 +204,8 @@ def test_gold_heads_are_learned(tmp_path):
 
     def loss(channel):
         with torch.no_grad():
-            _, posterior = training.model.eval()(batch.words, batch.mask, attention=True)
-        return gold_head_loss(posterior, batch, channel).item()
+            output = training.model.eval()(batch.words, batch.mask, attention=True)
+        return gold_head_loss(output.posterior, batch, channel).item()
 
     before = loss(1)
     training.train()
@@ -222,14 +220,15 @@ def test_evaluation_masks_are_the_authors():
     task = build_task(settings().task, vocabulary)
     split = task.encode(Sentence(tuple(words)) for words in sentences)
     batch = task.evaluation_batch(split, range(len(split)))
-    stream, asked = random.Random(313), []
+    stream, expected = random.Random(313), []
     for b, words in enumerate(sentences):
         for i, word in enumerate(words):
             masked = stream.random() < 0.3 and word != "zzz"
             assert (batch.words[b, i] == vocabulary.mask).item() == masked
             if masked:
-                asked.append((4 * b + i, vocabulary.id_of(word)))
-    assert [*zip(batch.asked.tolist(), batch.targets["word"].tolist(), strict=True)] == asked
+                expected.append((4 * b + i, vocabulary.id_of(word)))
+    positions, targets = batch.target_positions.tolist(), batch.targets["word"].tolist()
+    assert [*zip(positions, targets, strict=True)] == expected
 
 
 def test_training_masks_change_with_the_epoch():
@@ -252,7 +251,8 @@ def test_a_tag_that_training_does_not_know_is_wrong():
     targets = task.evaluation_batch(split, [0]).targets["tag"]
     assert targets[0, 0] == 0
     assert task.tags.name(int(targets[0, 1])) == "NEW"
-    assert task.warnings() == ["tags that training does not have count as wrong: 'NEW' (1)"]
+    (warning,) = task.warnings()
+    check_wording(warning, "tags", "'NEW' (1)")
     assert task.warnings() == []
 
 
@@ -291,10 +291,10 @@ def test_encoded_splits_and_batches():
 def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_checkpoint(tmp_path):
     training = ready(settings(), tmp_path)
     training._epoch()
-    training._judge()
+    training._end_epoch()
     before = sorted((tmp_path / "state").iterdir())
-    training.model.head.bias.data.fill_(float("nan"))
-    with pytest.raises(InputError, match="the loss is nan in epoch 2, batch 1"):
+    training.model.readout.bias.data.fill_(float("nan"))
+    with refused("loss", "epoch 2, batch 1"):
         training._epoch()
     assert sorted((tmp_path / "state").iterdir()) == before
 
@@ -319,8 +319,8 @@ def test_a_run_of_the_first_format_still_loads_and_answers(text):
     tags, logs = FIRST_FORMAT[text]
     assert predict(run, [words]) == [{"words": words, "tags": tags.split()}]
     tokens = torch.tensor([run.vocabulary.encode(words).ids])
-    read, _ = run.model(tokens, torch.ones_like(tokens, dtype=torch.bool))
-    best = run.model.head(read)[0].log_softmax(-1).max(-1).values
+    output = run.model(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    best = output.readout(output.representation)[0].log_softmax(-1).max(-1).values
     torch.testing.assert_close(best, torch.tensor(logs), atol=1e-4, rtol=0)
     assert read_metrics(folder)[-1]["final"]["test"]["accuracy"] > 0
 
@@ -364,27 +364,10 @@ def test_epochs_are_judged_as_they_are_trained_and_final_figures_are_exact(
     assert {*seen[batches:]} == {"fp32"}
 
 
-def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
-    training = ready(settings(), tmp_path)
-    training._epoch()
-    training._judge()
-    before = {path: path.read_bytes() for path in (tmp_path / "state").rglob("*.safetensors")}
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device", "disk")
-
-    monkeypatch.setattr("probformer.runs.files.save_file", full)
-    with pytest.raises(OSError, match="No space left"):
-        training._save()
-    after = {path: path.read_bytes() for path in before}
-    assert after == before
-    monkeypatch.undo()
-    assert ready(settings(), tmp_path, resume=True).progress.epoch == 1
-
-
 def test_the_reported_loss_is_the_mean_over_chunks(tmp_path):
     training = ready(settings(chunk=4), tmp_path)
-    single = [training.batch_loss(training._batch_of(np.arange(i, i + 4))) for i in (0, 4, 8, 12)]
+    batch_loss = training.batch_loss
+    single = [batch_loss(training.batches.build([np.arange(i, i + 4)], 0)) for i in (0, 4, 8, 12)]
     expected = sum(loss.item() for loss in single)
     training._update(np.arange(16))
     assert training.progress.loss == pytest.approx(expected, rel=1e-5)
@@ -401,7 +384,7 @@ def test_of_two_equal_scores_the_lower_loss_is_better(tmp_path, monkeypatch):
     monkeypatch.setattr("probformer.training.loop.evaluate", judged)
     for _ in range(3):
         training._epoch()
-        training._judge()
+        training._end_epoch()
     assert training.progress.best["epoch"] == 2
 
 

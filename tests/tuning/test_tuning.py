@@ -10,6 +10,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
+from helpers.messages import check_wording, refused
 from helpers.runs import assert_same_runs
 from probformer.config.lookup import read_settings, read_values, shipped_configs
 from probformer.config.reading import flat
@@ -69,6 +70,34 @@ def draw(search, trials):
 
 # The space.
 
+SPACES = [
+    "nothing",
+    "no-table",
+    "no-ends",
+    "no-high",
+    "wrong-order",
+    "infinite",
+    "text",
+    "typo",
+    "log-of-0",
+    "broken-step",
+    "step-beyond-high",
+    "step-and-log",
+    "no-choices",
+    "choices-no-list",
+    "choice-list",
+    "same-choices",
+    "choices-and-low",
+    "unknown-setting",
+    "bad-choice",
+    "broken-low",
+    "bad-high",
+    "nested",
+    "no-rank",
+    "odd-rank",
+    "no-toml",
+]
+
 
 @pytest.mark.parametrize("name", shipped_configs("spaces"))
 def test_spaces_that_come_along_fit_their_config(name):
@@ -76,50 +105,52 @@ def test_spaces_that_come_along_fit_their_config(name):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "named"),
     [
-        ("", "there is no setting to search"),
-        ("training = 3", "training must be a table of its own, got 3"),
-        ("[training.epochs]", r"training\.epochs\.low and high are needed, or choices"),
-        ("[training.epochs]\nlow = 1", "low and high are needed"),
-        ("[training.epochs]\nlow = 3\nhigh = 2", "low must be below high, got 3 and 2"),
-        ("[training.epochs]\nlow = 1\nhigh = inf", "low must be below high, got 1 and inf"),
-        ("[training.epochs]\nlow = 'a'\nhigh = 2", "low must be a whole number or a number"),
-        ("[training.epochs]\nlow = 1\nhihg = 2", r"unknown setting training\.epochs\.hihg"),
-        ("[training.clip]\nlow = 0.0\nhigh = 1.0\nlog = true", "low must be above 0 with log"),
-        ("[training.clip]\nlow = 0.5\nhigh = 1.5\nstep = 1", "step is for whole numbers"),
-        ("[training.epochs]\nlow = 1\nhigh = 4\nstep = 2", "high must be low and a number of st"),
-        ("[training.epochs]\nlow = 1\nhigh = 4\nstep = 1\nlog = true", "step does not go with"),
-        ("[training.epochs]\nchoices = []", "choices must have a value"),
-        ("[training.epochs]\nchoices = 3", "choices must be a list"),
-        ("[training.epochs]\nchoices = [[1]]", r"choices must be numbers, texts .*got \[1\]"),
-        ("[training.epochs]\nchoices = [1, 1]", "choices must differ from each other"),
-        ("[training.epochs]\nchoices = [1]\nlow = 1", "choices go without low"),
-        ("[training.epoch]\nchoices = [1]", r"with training\.epoch = 1: unknown setting.*'epochs'"),
-        ("[training.epochs]\nchoices = [1, 0]", r"with training\.epochs = 0: training\.epochs mu"),
-        ("[training.epochs]\nlow = 0.5\nhigh = 2", "epochs must be a whole number, got 0.5"),
-        ("[encoder.dropout]\nlow = 0.1\nhigh = 1.5", r"with encoder\.dropout = 1\.5: "),
-        ("[encoder.labels.size]\nchoices = [1]", r"encoder\.labels\.size: labels is no table"),
+        ("", "space.toml"),
+        ("training = 3", "training"),
+        ("[training.epochs]", "training.epochs.low"),
+        ("[training.epochs]\nlow = 1", "high"),
+        ("[training.epochs]\nlow = 3\nhigh = 2", "3 and 2"),
+        ("[training.epochs]\nlow = 1\nhigh = inf", "1 and inf"),
+        ("[training.epochs]\nlow = 'a'\nhigh = 2", "low"),
+        ("[training.epochs]\nlow = 1\nhihg = 2", "training.epochs.hihg"),
+        ("[training.clip]\nlow = 0.0\nhigh = 1.0\nlog = true", "log"),
+        ("[training.clip]\nlow = 0.5\nhigh = 1.5\nstep = 1", "step"),
+        ("[training.epochs]\nlow = 1\nhigh = 4\nstep = 2", "1, 4 and 2"),
+        ("[training.epochs]\nlow = 1\nhigh = 4\nstep = 1\nlog = true", "step"),
+        ("[training.epochs]\nchoices = []", "choices"),
+        ("[training.epochs]\nchoices = 3", "choices"),
+        ("[training.epochs]\nchoices = [[1]]", "[1]"),
+        ("[training.epochs]\nchoices = [1, 1]", "[1, 1]"),
+        ("[training.epochs]\nchoices = [1]\nlow = 1", "choices"),
+        ("[training.epoch]\nchoices = [1]", "training.epoch = 1"),
+        ("[training.epochs]\nchoices = [1, 0]", "training.epochs = 0"),
+        ("[training.epochs]\nlow = 0.5\nhigh = 2", "0.5"),
+        ("[encoder.dropout]\nlow = 0.1\nhigh = 1.5", "encoder.dropout = 1.5"),
+        ("[encoder.labels.size]\nchoices = [1]", "encoder.labels.size"),
         (
             "[encoder.potential.kind]\nchoices = ['uv', 'full']\n"
             "[encoder.potential.rank]\nchoices = [2]",
-            r"with encoder\.potential\.kind = 'full': unknown setting encoder\.potential\.rank",
+            "encoder.potential.kind = 'full'",
         ),
         (
             "[encoder.potential.kind]\nchoices = ['uv', 'rotary']\n"
             "[encoder.potential.rank]\nchoices = [2, 3]",
-            r"kind = 'rotary', encoder\.potential\.rank = 3: .*rank must be even",
+            "encoder.potential.rank = 3",
         ),
-        ("= 3", "cannot be read as TOML"),
+        ("= 3", "TOML"),
     ],
+    ids=SPACES,
 )
-def test_what_a_space_may_not_be(tmp_path, text, message):
+def test_what_a_space_may_not_be(tmp_path, text, named):
     path = tmp_path / "space.toml"
     path.write_text(text)
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError) as caught:
         read_space(str(path), read_values("mlm-builtin-pt", []))
-    assert str(caught.value).count(str(path)) == 1
-    assert "\n" not in str(caught.value).split("TOML")[0]
+    message = str(caught.value)
+    assert message.count(str(path)) == 1
+    check_wording(message.partition(" (at line")[0], named)
 
 
 def test_a_new_kind_goes_before_the_settings_of_its_table(tmp_path):
@@ -194,7 +225,7 @@ def test_a_study_ends_with_the_best_config(tmp_path, space, capsys):
     plot_search(search, "perplexity", tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_bytes() == picture
     run(folder, space, trials=3)
-    assert "the study has 3 trials already; a larger --trials goes on" in capsys.readouterr().out
+    assert "the study has 3 trials already" in capsys.readouterr().out
 
 
 def test_a_stopped_study_goes_on_where_it_was(tmp_path, space, monkeypatch, capsys):
@@ -203,17 +234,17 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path, space, monkeypatch, caps
     with pytest.raises(SystemExit) as caught:
         run(tmp_path / "out", space, trials=2)
     assert caught.value.code == 128 + signal.SIGTERM
-    assert "stopped; the same command goes on" in capsys.readouterr().out
+    assert "stopped; the same command continues" in capsys.readouterr().out
     monkeypatch.undo()
     run(tmp_path / "out", space, trials=2)
-    assert "trial 0: going on after 1 epoch and 1 batch" in capsys.readouterr().out
+    assert "trial 0: resuming after 1 epoch and 1 batch" in capsys.readouterr().out
     for name in ("trial-0000", "trial-0001"):
         assert_same_runs(tmp_path / "whole" / name, tmp_path / "out" / name)
     assert len(search_in(tmp_path / "out", space).trials()) == 2
 
 
 def test_a_trial_that_fails_does_not_end_the_study(tmp_path, space, monkeypatch, capsys):
-    judge = Training._judge
+    judge = Training._end_epoch
 
     def diverges(self):
         if "trial-0000" in str(self.folder):
@@ -222,8 +253,8 @@ def test_a_trial_that_fails_does_not_end_the_study(tmp_path, space, monkeypatch,
             raise RuntimeError("CUDA out of memory")
         return judge(self)
 
-    monkeypatch.setattr(Training, "_judge", diverges)
-    with pytest.raises(InputError, match=r"no trial came to its end: .*: out of memory"):
+    monkeypatch.setattr(Training, "_end_epoch", diverges)
+    with refused("out of memory"):
         run(tmp_path / "out", space, trials=2)
     run(tmp_path / "out", space, trials=3)
     trials = search_in(tmp_path / "out", space).trials()
@@ -258,19 +289,19 @@ def test_another_storage(tmp_path, space):
 
 def test_a_study_does_not_change_under_way(tmp_path, space):
     search_in(tmp_path / "out", space)
-    with pytest.raises(InputError, match=r"has training\.epochs = 2, but 3 is asked for"):
+    with refused("training.epochs", "2", "3", "--study"):
         search_in(tmp_path / "out", space, changes=[*SMALL, "training.epochs=3"])
     other = tmp_path / "other.toml"
     other.write_text(SPACE.replace("1e-1", "1.0"))
-    with pytest.raises(InputError, match=r"has range of training\.learning_rate = "):
+    with refused("range of training.learning_rate"):
         search_in(tmp_path / "out", str(other))
     storage = f"sqlite:///{tmp_path / 'out/study.db'}"
-    with pytest.raises(InputError, match="is not the folder of the study 'study'"):
+    with refused("'study'"):
         search_in(tmp_path / "elsewhere", space, storage=storage)
     draw(search_in(tmp_path / "out", space), 1)
     (tmp_path / "out/trial-0000").mkdir(exist_ok=True)
     (tmp_path / "out/study.db").unlink()
-    with pytest.raises(InputError, match="holds trials of another study"):
+    with refused("--out"):
         search_in(tmp_path / "out", space)
 
 
@@ -282,31 +313,34 @@ def test_a_study_keeps_to_its_sentences(tmp_path, space):
     run(tmp_path / "out", space, trials=1, changes=changes)
     run(tmp_path / "out", space, trials=2, changes=changes)
     (tmp_path / "dev").write_text("a b c\nb c c\n" * 20)
-    with pytest.raises(InputError, match="the study 'study' began with other sentences of dev"):
+    with refused("'study'", "dev"):
         run(tmp_path / "out", space, trials=3, changes=changes)
     assert len(list(tmp_path.glob("out/trial-*"))) == 2
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("more", "named"),
     [
-        ({"trials": 0}, "trials must be a whole number of at least 1"),
-        ({"seed": -1}, "seed must be a whole number of at least 0"),
-        ({"sampler": "grid"}, "sampler must be one of 'random', 'tpe', got 'grid'"),
-        ({"storage": "nosuch://x"}, "--storage nosuch://x: cannot be used"),
-        ({"space": "nosuch"}, "nosuch: is no file and no space that comes along"),
-        ({"changes": ["encoder.channels=2"]}, r"--set encoder\.channels: the setting is searched"),
-        ({"changes": ["encoder.lables=2"]}, "unknown setting encoder.lables"),
+        ({"trials": 0}, "trials"),
+        ({"seed": -1}, "seed"),
+        ({"sampler": "grid"}, "'grid'"),
+        ({"storage": "nosuch://x"}, "--storage nosuch://x"),
+        ({"space": "nosuch"}, "nosuch"),
+        ({"changes": ["encoder.channels=2"]}, "--set encoder.channels"),
+        ({"changes": ["encoder.lables=2"]}, "encoder.lables"),
         (
             {"changes": ["data.kind=files", *(f"data.{s}={s}" for s in ("train", "dev", "test"))]},
-            "train: there is no such file",
+            "train",
         ),
     ],
 )
-def test_what_cannot_be_searched(tmp_path, space, more, message):
+def test_what_cannot_be_searched(tmp_path, space, more, named):
     given = {"space": space, **more}
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError) as caught:
         run(tmp_path / "out", **given)
+    # Without the path of the bundled config, and without what the database says.
+    message = str(caught.value).rpartition("bundled/")[2].partition(": Can")[0]
+    check_wording(message, named)
     assert not list(tmp_path.glob("out/trial-*"))
 
 
@@ -322,8 +356,7 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert f"pip install 'probformer[{extra}]'" in done.stderr
+    check_wording(done.stderr, f"probformer[{extra}]")
 
 
 @pytest.mark.long

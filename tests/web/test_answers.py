@@ -185,7 +185,7 @@ def test_the_task_answers_from_the_clamped_inference(runs, folders):
     labels = torch.tensor([[3, UNOBSERVED, 5, UNOBSERVED]])
     posterior = posterior_of(run, SENTENCE, Evidence(labels=labels))
     with torch.no_grad():
-        best = run.model.head(posterior.z_scores[0]).argmax(-1).tolist()
+        best = run.model.readout(posterior.z_scores[0]).argmax(-1).tolist()
     clamps = [{"word": 0, "label": 3}, {"word": 2, "label": 5}]
     (result,) = infer(runs, "tagging", SENTENCE, labels=clamps)["results"]
     assert result["answer"]["tags"] == [run.task.tags.name(tag) for tag in best]

@@ -14,7 +14,7 @@ from probformer.errors import counted, require
 from probformer.runs.prediction import check_length
 from probformer.runs.run_folder import Run
 from probformer.training.progress import LineReporter
-from probformer.training.start import skipped_lines
+from probformer.training.splits import skipped_lines
 
 
 def check_source(file: Path | None, split: str | None) -> None:

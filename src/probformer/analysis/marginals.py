@@ -14,7 +14,8 @@ from torch import Tensor
 from probformer.crf.evidence import Evidence
 from probformer.crf.posterior import Posterior
 from probformer.errors import InputError, counted, is_out_of_memory, require
-from probformer.runs.prediction import encoded_batch, of_sentence
+from probformer.models.readout import Output
+from probformer.runs.prediction import encoded_batch
 from probformer.runs.run_folder import Run
 
 _MAX_SENTENCES, _MAX_PAIRS = 64, 2**17
@@ -42,8 +43,8 @@ class SentenceMarginals:
     """(T, n, d): the distribution over the labels of each word; a transformer has none."""
     free_energy: Floats | None
     """(T,): where it is defined."""
-    representation: Tensor | None = None
-    """Input of the task's read-out: tokens (1, n, d), or one vector (1, d)."""
+    output: Output | None = None
+    """What the model computes of this sentence, from which the task takes its answer."""
 
     @property
     def step(self) -> str:
@@ -139,9 +140,9 @@ read_sentence, read_sentences = infer_sentence, infer_sentences  # names that no
 @torch.no_grad()
 def task_answer(run: Run, marginals: SentenceMarginals) -> dict[str, Any]:
     """The task's answer, from the inference that gave these marginals, not from another one."""
-    assert marginals.representation is not None
+    assert marginals.output is not None
     word_of = run.vocabulary.encode(marginals.words).word_of
-    return run.task.answer(run.model, marginals.representation, marginals.words, word_of)
+    return run.task.answer(marginals.output, marginals.words, word_of)
 
 
 @torch.no_grad()
@@ -159,12 +160,13 @@ def _infer(
         longest = max(map(len, batch))
         what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
         raise InputError(f"out of memory: {what}") from None
-    steps, representation = posterior.trace, model.encoder.representation(posterior)
+    steps = posterior.trace
     assert steps
+    output = Output(model.encoder.representation(posterior), posterior, model.readout)
     for row, words in enumerate(batch):
-        own = of_sentence(representation, row, len(word_of[row]))
+        alone = output.sentence(row, len(word_of[row]))
         traced = [_marginals_of_row(step, row) for step in steps]
-        yield _by_word(words, np.array(word_of[row]), traced, own)
+        yield _by_word(words, np.array(word_of[row]), traced, alone)
 
 
 def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...]]]:
@@ -194,7 +196,7 @@ def _by_word(
     words: tuple[str, ...],
     word_of: NDArray[np.int64],
     steps: Sequence[dict[str, Tensor]],
-    representation: Tensor,
+    output: Output,
 ) -> SentenceMarginals:
     """From marginals over pieces, with padding, to marginals over words."""
     n = len(word_of)
@@ -215,5 +217,5 @@ def _by_word(
         None if root is None else root[:, :, first],
         None if labels is None else labels[:, first],
         over_time("free_energy"),
-        representation,
+        output,
     )

@@ -13,9 +13,9 @@ from probformer.cli.arguments import DataFolder, RunFolder
 def evaluate(
     run: RunFolder,
     data: DataFolder = Path("."),
-    split: Annotated[str, typer.Option(help="train, dev, test or gen.")] = "test",
+    split: Annotated[str, typer.Option(help="The split: train, dev, test or gen.")] = "test",
 ) -> None:
-    """The figures of a trained model on a split of its data."""
+    """Print the metrics of a trained model on a split of its data."""
     from probformer.training.commands import evaluate_run
 
     evaluate_run(run, data, split)

@@ -15,12 +15,15 @@ from probformer.errors import InputError
 def predict(
     run: RunFolder,
     text: Annotated[
-        list[str] | None, typer.Argument(help="Sentences; standard input if none.")
+        list[str] | None,
+        typer.Argument(help="Sentences; read from standard input if none is given."),
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="A file with a sentence a line.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="A JSON object a sentence.")] = False,
+    file: Annotated[Path | None, typer.Option(help="A file with one sentence per line.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON object for each sentence.")
+    ] = False,
 ) -> None:
-    """What the model says: words for <mask>, tags, entities, a label or a logical form."""
+    """Predict for sentences: words for <mask>, tags, entities, a label or a logical form."""
     from probformer.data.readers import lines_of
     from probformer.runs.prediction import predict_lines
 

@@ -9,7 +9,7 @@ import typer
 
 
 def quickstart(
-    out: Annotated[Path, typer.Option(help="Where the runs go.")] = Path("runs/quickstart"),
+    out: Annotated[Path, typer.Option(help="Folder for the runs.")] = Path("runs/quickstart"),
 ) -> None:
     """Train small models on the built-in corpus and compare them: a few minutes on two cores."""
     from probformer.training.quickstart import run_quickstart

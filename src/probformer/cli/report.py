@@ -10,17 +10,16 @@ import typer
 
 def report(
     runs: Annotated[
-        list[Path], typer.Argument(help="Run folders, folders of them, or files of --save.")
+        list[Path],
+        typer.Argument(help="Run folders, folders of run folders, or files written with --save."),
     ],
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown.")] = False,
-    curves: Annotated[
-        Path | None, typer.Option(help="Draw the curves into this SVG file too.")
-    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+    curves: Annotated[Path | None, typer.Option(help="SVG file for learning curves.")] = None,
     save: Annotated[
-        Path | None, typer.Option(help="Keep the figures in this file, a line of JSON a run.")
+        Path | None, typer.Option(help="File for the results, a line of JSON for each run.")
     ] = None,
 ) -> None:
-    """What finished runs came to, over seeds, beside the published figures."""
+    """Print the results of finished runs, over seeds, beside the published ones."""
     from probformer.runs.results import print_report
 
     print_report(runs, markdown, curves, save)

@@ -14,17 +14,21 @@ def train(
     config: Config,
     change: Set = [],  # noqa: B006  typer copies it
     data: DataFolder = Path("."),
-    out: Annotated[
-        Path | None, typer.Option(help="Where the run goes; runs/NAME by default.")
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME by default.")] = None,
+    seeds: Annotated[str, typer.Option(help="One run for each seed: 0..4 or 0,3,7.")] = "",
+    parallel: Annotated[int, typer.Option(help="Number of seeds that train at the same time.")] = 1,
+    init: Annotated[
+        Path | None, typer.Option(help="Run folder whose encoder to start from.")
     ] = None,
-    seeds: Annotated[str, typer.Option(help="One run a seed: 0..4 or 0,3,7.")] = "",
-    parallel: Annotated[int, typer.Option(help="How many seeds run side by side.")] = 1,
-    init: Annotated[Path | None, typer.Option(help="Start from the encoder of this run.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where the run stopped, if it began.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue the run in the folder from its last checkpoint, if there is one.",
+        ),
     ] = False,
 ) -> None:
-    """Train a model, and evaluate its best epoch."""
+    """Train a model and evaluate its best epoch."""
     from probformer.training.commands import train_seeds
 
     train_seeds(config, change, data, out, seeds, parallel, init, resume)

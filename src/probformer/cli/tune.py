@@ -13,26 +13,39 @@ from probformer.cli.arguments import Config, DataFolder, Set
 def tune(
     config: Config,
     space: Annotated[
-        str, typer.Option(help="A TOML file: settings and their ranges; or one that comes along.")
+        str,
+        typer.Option(
+            help="TOML file with settings and their ranges, or the name of a bundled one."
+        ),
     ],
-    trials: Annotated[int, typer.Option(help="In all, over all workers.")] = 20,
+    trials: Annotated[int, typer.Option(help="Number of trials, over all workers.")] = 20,
     change: Set = [],  # noqa: B006  typer copies it
     data: DataFolder = Path("."),
     out: Annotated[
         Path | None,
-        typer.Option(help="Where trials go, the same for all workers; runs/NAME-tuning if none."),
+        typer.Option(
+            help="Folder of the study, the same for all workers; runs/NAME-tuning by default."
+        ),
     ] = None,
-    sampler: Annotated[str, typer.Option(help="random, or tpe: learns from trials.")] = "random",
-    prune: Annotated[bool, typer.Option("--prune", help="Stop trials below the median.")] = False,
+    sampler: Annotated[
+        str, typer.Option(help="random, or tpe, which learns from earlier trials.")
+    ] = "random",
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Stop trials below the median early.")
+    ] = False,
     storage: Annotated[
         str | None,
-        typer.Option(help="Of Optuna: a URL, or a journal file; study.db in the folder if none."),
+        typer.Option(
+            help="Storage of Optuna: a URL or a journal file; study.db in the folder by default."
+        ),
     ] = None,
-    study: Annotated[str | None, typer.Option(help="Its name; the config's if none.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the values that are drawn.")] = 0,
-    plot: Annotated[Path | None, typer.Option(help="Draw the search into this SVG file.")] = None,
+    study: Annotated[
+        str | None, typer.Option(help="Name of the study; by default the config's.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the values that are drawn.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="SVG file for a plot of the search.")] = None,
 ) -> None:
-    """Search for better settings. Start it several times for several workers, or to go on."""
+    """Search for better settings. Start it again for more workers, or to continue."""
     from probformer.tuning.command import tune as search
 
     search(config, space, change, data, out, trials, sampler, prune, storage, study, seed, plot)

@@ -28,7 +28,7 @@ from probformer.export.comparison import (
     lengths_of,
     random_batch,
 )
-from probformer.models.readout import Model, SeveralHeads
+from probformer.models.readout import Model, SeveralReadouts
 from probformer.runs.run_folder import Run
 from probformer.tasks.classification import Classification
 from probformer.tasks.cogs import Cogs
@@ -49,14 +49,15 @@ class Answering(nn.Module):
         self.model = model
 
     def forward(self, words: Tensor, mask: Tensor) -> Outputs:
-        read, posterior = self.model(words, mask, attention=True)
-        head = self.model.head
-        if isinstance(head, SeveralHeads):
-            answers = {f"{name}_logits": x for name, x in head(read, mask).items()}
+        output = self.model(words, mask, attention=True)
+        vectors, readout = output.representation, output.readout
+        if isinstance(readout, SeveralReadouts):
+            answers = {f"{name}_logits": x for name, x in readout(vectors, mask).items()}
         else:
-            answers = {"logits": head(read)}
-        assert posterior.head_marginals is not None
-        return {**answers, "head_marginals": posterior.head_marginals}
+            answers = {"logits": readout(vectors)}
+        heads = output.posterior.head_marginals
+        assert heads is not None
+        return {**answers, "head_marginals": heads}
 
 
 def as_program(run: Run) -> tuple[bytes, float, int]:

@@ -24,7 +24,7 @@ from probformer.config import (
 from probformer.errors import InputError, require
 from probformer.hf.base import ProbformerPreTrainedModel
 from probformer.hf.configuration import ProbformerConfig, classes_of
-from probformer.models.readout import TiedProjection, sentence_head, word_head
+from probformer.models.readout import TiedProjection, sentence_readout, word_readout
 from probformer.tasks.labels import IGNORE
 
 
@@ -127,7 +127,7 @@ class ProbformerForMaskedLM(_WithReadout):
 
     def __init__(self, config: ProbformerConfig) -> None:
         super().__init__(config)
-        self.head = word_head(self.encoder, self.mask, (self.config.task or {}).get("tied"))
+        self.head = word_readout(self.encoder, self.mask, (self.config.task or {}).get("tied"))
         self.post_init()
 
     @classmethod
@@ -200,7 +200,7 @@ class ProbformerForSequenceClassification(_WithReadout):
 
     def __init__(self, config: ProbformerConfig) -> None:
         super().__init__(config)
-        self.head = sentence_head(self.encoder, len(self.config.labels))
+        self.head = sentence_readout(self.encoder, len(self.config.labels))
         self.post_init()
 
     @classmethod

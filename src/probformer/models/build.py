@@ -1,4 +1,4 @@
-"""From settings to an encoder."""
+"""From settings to an encoder of either kind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from probformer.models.transformer import Transformer
 def build_encoder(
     settings: EncoderSettings | TransformerSettings, vocabulary: int
 ) -> Encoder | Transformer:
+    """An encoder with initial weights.
+
+    Args:
+        settings: Their class decides the kind of encoder.
+        vocabulary: The number of words, special ones included.
+    """
     if isinstance(settings, TransformerSettings):
         return Transformer(vocabulary, settings)
     return Encoder(vocabulary, settings)

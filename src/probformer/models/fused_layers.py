@@ -1,7 +1,7 @@
-"""A transformer's layers on sentences that lie end to end, by kernels of their own.
+"""A transformer's layers on packed sentences, with fused kernels.
 
-What is small and many otherwise is done at once: all matrices are rounded to half precision
-together, and what stands between two products is one kernel.
+They replace many small kernels: all matrices are rounded to half precision together, and all that
+happens between two matrix products is one kernel.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from probformer.packing import Packing
 
 
 class LayerParts(NamedTuple):
-    """A layer whose norms come after its residual connections."""
+    """The weights of a layer with norms after its residual connections."""
 
     projections: tuple[Tensor, ...]
-    """Of queries, keys and values (heads × w, d); without values, those are the keys."""
+    """Queries, keys and values, (heads × w, d) each; without values, keys are the values."""
     output: Tensor | None
-    """(heads × w, d); if there is none, that of queries."""
+    """(heads × w, d); None: that of queries."""
     attention_norm: nn.LayerNorm
     inner: nn.Linear
     outer: nn.Linear
@@ -32,33 +32,45 @@ class LayerParts(NamedTuple):
 
 
 def can_fuse_layers(x: Tensor, packing: Packing, head_width: int) -> bool:
-    """Whether kernels may stand in."""
+    """Whether the kernels support this device, precision and size."""
     if not kernels_run_on(x.device) or torch.compiler.is_compiling() or x.dtype != torch.float32:
         return False
-    return _is_short(packing, dtype_of_products(x)) or _flash_knows(
+    return _is_short(packing, dtype_of_products(x)) or _flash_supports(
         x.device, dtype_of_products(x), head_width
     )
 
 
 def _is_short(packing: Packing, dtype: torch.dtype) -> bool:
-    from probformer.kernels.transformer.attention import most_words  # Triton is not everywhere
+    from probformer.kernels.transformer.attention import most_words  # needs Triton
 
     return packing.longest <= most_words(dtype)
 
 
-def _flash_knows(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
-    """Whether PyTorch's kernel for rows of long sentences can be used, backwards too."""
+def _flash_supports(device: torch.device, dtype: torch.dtype, head_width: int) -> bool:
+    """Whether PyTorch's flash attention can be used for long packed sentences, with gradients."""
     if dtype == torch.float32 or not torch.backends.cuda.is_flash_attention_available():
         return False
     chip = torch.cuda.get_device_capability(device)
-    widest = 256 if chip in ((8, 0), (9, 0)) else 192  # others have too little shared memory
+    widest = 256 if chip in ((8, 0), (9, 0)) else 192  # other GPUs have less shared memory
     return chip >= (8, 0) and head_width % 8 == 0 and head_width <= widest
 
 
 def apply_layers(
     layers: Sequence[LayerParts], times: int, x: Tensor, packing: Packing, heads: int, rate: float
 ) -> Tensor:
-    """From (1, R, d) to (1, R, d), each layer so many times; `rate` is that of dropout."""
+    """Run packed sentences through all layers.
+
+    Args:
+        layers: The weights of each layer.
+        times: How often each layer is applied.
+        x: (1, R, d): the row of sentences.
+        packing: Where the sentences are in the row.
+        heads: The number of attention heads.
+        rate: Of dropout.
+
+    Returns:
+        (1, R, d).
+    """
     from probformer.kernels.transformer.residual import add_and_normalise
 
     groups = [group for layer in layers for group in _products(layer)]
@@ -83,7 +95,7 @@ def apply_layers(
 
 
 def _attend(projected: Tensor, packing: Packing, rate: float, seed: Tensor | None) -> Tensor:
-    """Contexts (R, heads, w) from what is projected (R, 2 or 3, heads, w)."""
+    """Contexts (R, heads, w) from projections (R, 2 or 3, heads, w)."""
     from probformer.kernels.transformer.attention import attend
 
     if _is_short(packing, projected.dtype):
@@ -97,13 +109,13 @@ def _attend(projected: Tensor, packing: Packing, rate: float, seed: Tensor | Non
 
 
 def _products(layer: LayerParts) -> list[tuple[Tensor, ...]]:
-    """Groups of matrices that each are multiplied with as one."""
+    """Groups of matrices; each group is stacked into one matrix."""
     single = layer.inner.weight, layer.inner.bias, layer.outer.weight, layer.output
     return [layer.projections, *((matrix,) for matrix in single if matrix is not None)]
 
 
 def rounded_together(groups: Sequence[tuple[Tensor, ...]], dtype: torch.dtype) -> list[Tensor]:
-    """Each group, of one shape, as one tensor in another precision, in one pass over all."""
+    """Stack each group of equal shapes and change its dtype, with one kernel for all groups."""
     counts = [len(group) for group in groups]
     return [*_Rounded.apply(dtype, counts, *(matrix for group in groups for matrix in group))]
 

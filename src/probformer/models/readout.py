@@ -1,8 +1,9 @@
-"""Read-outs: an encoder with a layer on top that turns representations into classes."""
+"""Read-outs: the layer that a task puts on an encoder, from representations to classes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 
 import torch
 import torch.nn.functional as F
@@ -13,14 +14,67 @@ from probformer.models.encoder import Encoder
 from probformer.models.transformer import Transformer
 from probformer.packing import Packing
 
+_WORD_DIMENSIONS = {
+    "z_scores": (1,),
+    "z_marginals": (1,),
+    "head_marginals": (2, 3),
+    "root_head_marginals": (2,),
+    "global_marginals": (2,),
+}
+"""The dimensions of a posterior's fields that count words."""
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """What a model computes of a batch: tasks take losses and answers from it."""
+
+    representation: Tensor
+    """(B, n, d), or (B, d) where the encoder's read-out is of whole sentences."""
+    posterior: Posterior
+    """Where the representation comes from; head marginals only with `attention`."""
+    readout: nn.Module
+    """The task's layer, to be applied to `representation` or to a part of it."""
+
+    def sentence(self, row: int, length: int) -> Output:
+        """One sentence of a padded batch as a batch of its own.
+
+        Args:
+            row: Its number in the batch.
+            length: Its number of tokens n; what follows is padding.
+
+        Returns:
+            An output with B = 1 and without padding; its posterior has no trace, and the `others`
+            of factors from outside keep their padding.
+        """
+        alone = self.representation[row : row + 1]
+        found: dict[str, Tensor] = {}
+        for field in fields(self.posterior):
+            value = getattr(self.posterior, field.name)
+            if isinstance(value, Tensor):
+                value = value[row : row + 1]
+                for dimension in _WORD_DIMENSIONS.get(field.name, ()):
+                    value = value.narrow(dimension, 0, length)
+                found[field.name] = value
+        others = {name: value[row : row + 1] for name, value in self.posterior.others.items()}
+        return Output(
+            alone[:, :length] if alone.dim() == 3 else alone,
+            replace(self.posterior, **found, others=others, trace=None),
+            self.readout,
+        )
+
 
 class Model(nn.Module):
-    """An encoder and the layer that a task puts on top of it."""
+    """An encoder and the read-out that a task puts on top of it."""
 
-    def __init__(self, encoder: Encoder | Transformer, head: nn.Module) -> None:
+    def __init__(self, encoder: Encoder | Transformer, readout: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = head
+        self.head = readout  # the name of its weights in model.safetensors and in checkpoints
+
+    @property
+    def readout(self) -> nn.Module:
+        """The task's layer."""
+        return self.head
 
     def forward(
         self,
@@ -28,36 +82,43 @@ class Model(nn.Module):
         mask: Tensor,
         attention: bool = False,
         packing: Packing | None = None,
-    ) -> tuple[Tensor, Posterior]:
-        """What the head reads, and the posterior it comes from.
+    ) -> Output:
+        """Run the encoder; the read-out is left to the task, which may need it for few words.
 
-        Without `attention` there is none in the posterior, which is faster.
+        Args:
+            words: (B, n) long.
+            mask: (B, n) bool, false on padding.
+            attention: Whether the posterior has head marginals; it is faster without.
+            packing: Where sentences are, if `words` is one row of them laid end to end.
+
+        Returns:
+            Representation and posterior, with the read-out to apply.
         """
         posterior = self.encoder(words, mask, attention=attention, packing=packing)
-        return self.encoder.representation(posterior), posterior
+        return Output(self.encoder.representation(posterior), posterior, self.readout)
 
 
 class Projection(nn.Linear):
-    """To words, of which there are many."""
+    """A linear layer to all words: padded on GPUs to a multiple of 8 classes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return project(input, self.weight, self.bias, 8 if input.is_cuda else 1)
 
 
 class TiedProjection(nn.Module):
-    """To words by the encoder's own embeddings: one matrix, one gradient, and a bias.
+    """To words by the encoder's own embeddings, with a bias of its own.
 
-    The mask, most often the last word, is no answer.
+    The mask symbol, most often the last word, is not among the classes.
     """
 
     def __init__(self, embedding: nn.Embedding, mask: int) -> None:
         super().__init__()
-        self._embedding = [embedding]  # in a list: it is the encoder's parameter, not ours
+        self._embedding = [embedding]  # in a list, so that it stays the encoder's parameter alone
         self.mask = mask
         self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings - 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """By the whole matrix: to leave out a row would be to copy all the others."""
+        """Multiplies by the whole matrix: leaving out a row would copy all others."""
         none = self.bias.new_zeros(1)
         bias = torch.cat([self.bias[: self.mask], none, self.bias[self.mask :]])
         scores = project(x, self._embedding[0].weight, bias, 8 if x.is_cuda else 1)
@@ -66,9 +127,10 @@ class TiedProjection(nn.Module):
 
 
 def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
-    """A linear layer, computed as one with a multiple of some number of classes.
+    """A linear layer, computed with its number of classes padded to a multiple.
 
-    The fast kernels of GPUs want an even 8; the masked words of a vocabulary of 10,000 are 9,999.
+    The fast matrix kernels of GPUs need multiples of 8, and a vocabulary of 10,000 without the mask
+    has 9,999 words.
     """
     extra = -len(weight) % multiple
     if not extra:
@@ -77,21 +139,28 @@ def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
     return more[..., : len(weight)]
 
 
-def word_head(encoder: Encoder | Transformer, mask: int, tied: bool | None = None) -> nn.Module:
-    """To all words but the mask: tied for transformers, a layer of its own for PT, as published."""
+def word_readout(encoder: Encoder | Transformer, mask: int, tied: bool | None = None) -> nn.Module:
+    """Classes are all words but the mask symbol.
+
+    Args:
+        encoder: The encoder below, which has the embeddings.
+        mask: The number of the mask symbol.
+        tied: Whether to multiply by the embeddings; None, as published: for transformers only.
+    """
     embedding = encoder.embedding
     if isinstance(encoder, Transformer) if tied is None else tied:
         return TiedProjection(embedding, mask)
     return Projection(encoder.width, embedding.num_embeddings - 1)
 
 
-def sentence_head(encoder: Encoder | Transformer, classes: int) -> nn.Linear:
-    head = nn.Linear(encoder.width, classes)
-    nn.init.xavier_uniform_(head.weight)  # as published
-    return head
+def sentence_readout(encoder: Encoder | Transformer, classes: int) -> nn.Linear:
+    """A linear layer on a sentence's representation, with Xavier initialisation, as published."""
+    readout = nn.Linear(encoder.width, classes)
+    nn.init.xavier_uniform_(readout.weight)
+    return readout
 
 
-class SeveralHeads(nn.Module):
+class SeveralReadouts(nn.Module):
     """Several layers on one representation, by name."""
 
     def __init__(self, layers: Mapping[str, nn.Module]) -> None:
@@ -106,9 +175,9 @@ class SeveralHeads(nn.Module):
 
 
 class Pointer(nn.Module):
-    """Points from each word to a word, or to none: x_i W x_j, and a score for none.
+    """Scores each word as the parent of each other, x_i W x_j, and having no parent.
 
-    With a `reach` the distance j−i has a score too, x_i · w_(j−i); it is clipped at the reach.
+    With a `reach` the distance j−i adds a score x_i · w_(j−i), with j−i clipped to ±reach.
     """
 
     def __init__(self, width: int, reach: int | None = None) -> None:
@@ -120,7 +189,7 @@ class Pointer(nn.Module):
             self.distances = nn.Linear(width, 2 * reach + 1, bias=False)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """(B, n, d) -> (B, n, 1 + n): none comes first."""
+        """(B, n, d) -> (B, n, 1 + n): class 0 is no parent, class 1 + j is word j."""
         scores = self.words(x) @ x.mT
         if self.reach is not None:
             place = torch.arange(x.shape[1], device=x.device)

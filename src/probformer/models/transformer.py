@@ -1,7 +1,7 @@
 """The transformers that probabilistic transformers are compared with.
 
-Strong and correct rather than a copy of anybody's: ordinary initialisation, dropout at the
-configured rate and nowhere else. They return a `Posterior` in which `z_scores` is the
+They are meant as strong baselines, not as a copy of one implementation: initialisation is standard,
+and dropout has the configured rate everywhere. They return a `Posterior` in which `z_scores` is the
 representation and `head_marginals` the attention of the last layer.
 """
 
@@ -26,7 +26,7 @@ from probformer.packing import Packing
 
 
 class Transformer(nn.Module):
-    """The paper's Transformer and its relatives; `TransformerSettings` says which."""
+    """The paper's Transformer and its variants, as `TransformerSettings` describe them."""
 
     def __init__(self, vocabulary: int, settings: TransformerSettings | None = None) -> None:
         super().__init__()
@@ -57,19 +57,20 @@ class Transformer(nn.Module):
         return self.words
 
     def can_pack(self, reads_single_words: bool, precision: str) -> bool:
-        """Whether kernels take sentences laid end to end; they are padded otherwise."""
+        """Whether there are kernels for packed sentences; otherwise they are padded."""
         readable = self.settings.has_root or reads_single_words
         return readable and self.settings.relative is None and precision == "bf16"
 
     def label_distributions(self) -> Tensor:
-        raise InputError("labels are those of a probabilistic transformer, this is a transformer")
+        raise InputError("a transformer has no labels; probabilistic transformers do")
 
     def penalty(self) -> Tensor:
-        """Zero: the paper's L2 term is on T, which a transformer does not have."""
+        """Zero: the paper's L2 term is on T, which transformers do not have."""
         return self.words.weight.new_zeros(())
 
     @property
     def width(self) -> int:
+        """The size of `representation`'s vectors."""
         return self.settings.width
 
     def forward(
@@ -81,10 +82,19 @@ class Transformer(nn.Module):
         attention: bool = True,
         packing: Packing | None = None,
     ) -> Posterior:
-        """Without `attention` the weights are not kept, which is faster on long sentences.
+        """Run all layers.
 
-        With `packing`, words and mask are one row of sentences laid end to end; where CLS is read,
-        the first place of each is free for it.
+        Args:
+            words: (B, n) long.
+            mask: (B, n) bool, false on padding.
+            trace: Whether the posterior has the states after each layer.
+            attention: Whether the posterior has attention weights; long sentences are faster
+                without.
+            packing: Where sentences are, if words and mask are one row of them laid end to end.
+                With the read-out "cls" the first position of each sentence is left free for CLS.
+
+        Returns:
+            The representation as `z_scores`, and attention as `head_marginals`.
         """
         check_words(words, mask, self.words.num_embeddings)
         if packing is None:
@@ -123,7 +133,7 @@ class Transformer(nn.Module):
         return self._input(words)[:, self.settings.extra_places :]
 
     def _input(self, words: Tensor, packing: Packing | None = None) -> Tensor:
-        """What the first layer reads, before dropout: words, CLS in front if there is one."""
+        """The input of the first layer before dropout: words, after CLS if there is one."""
         x = self.words(words)
         place = None if packing is None else packing.positions(x.shape[1])
         if self.settings.readout == "cls" and place is None:
@@ -139,7 +149,7 @@ class Transformer(nn.Module):
     def _posterior(
         self, x: Tensor, mask: Tensor, weights: Tensor | None, packing: Packing | None
     ) -> Posterior:
-        """CLS is to a transformer what ROOT is to a probabilistic one."""
+        """Fields of ROOT are those of CLS."""
         words = x * mask.unsqueeze(-1)
         if self.settings.readout == "scores":
             return Posterior(z_scores=words, head_marginals=weights)
@@ -148,21 +158,23 @@ class Transformer(nn.Module):
         if packing is None:
             words, root = words[:, 1:], words[:, 0]
         else:
-            first = packing.starts.clamp(max=x.shape[1] - 1)  # a missing sentence starts anywhere
+            first = packing.starts.clamp(
+                max=x.shape[1] - 1
+            )  # a missing sentence may start after the row
             root = x[0].index_select(0, first)
         return Posterior(
             z_scores=words, head_marginals=heads, root_scores=root, root_head_marginals=root_heads
         )
 
     def representation(self, posterior: Posterior) -> Tensor:
-        """What a task reads: (B, n, d), or (B, d) for the read-out "cls"."""
+        """The input of a task's layer: (B, n, d), or (B, d) for the read-out "cls"."""
         if self.settings.readout == "scores":
             return posterior.z_scores
         assert posterior.root_scores is not None
         return posterior.root_scores
 
     def count_parameters(self) -> int:
-        """As the paper counts: without embeddings of words and CLS, with the position table."""
+        """Counted as in the paper: without embeddings of words and CLS, with the position table."""
         embeddings = ("words.weight", "cls")
         return sum(p.numel() for name, p in self.named_parameters() if name not in embeddings)
 
@@ -179,7 +191,7 @@ class Transformer(nn.Module):
             raise InputError(f"words must fit into {table}, got a sentence of {n} words")
 
     def _positions(self, n: int, place: Tensor | None) -> Tensor | float:
-        """Of n words of a sentence, or of n words that stand at some `place` of theirs."""
+        """The vectors of the first n positions, or of the positions `place`."""
         if self.settings.positions == "none":
             return 0.0
         learned = self.settings.positions == "learned"
@@ -234,7 +246,7 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Heads of free width without biases; optionally relative positions, or tied matrices."""
+    """Heads of any width without biases; optionally relative positions, or tied matrices."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -253,9 +265,9 @@ class Attention(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor, weights: bool, packing: Packing | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """From (B, n, d) to (B, n, d), and the attention (B, heads, n, n) if `weights` are wanted.
+        """From (B, n, d) to (B, n, d), and with `weights` the attention (B, heads, n, n).
 
-        Without weights or relative positions PyTorch's fused attention does the work.
+        Without weights and relative positions it is PyTorch's fused attention.
         """
         projected = F.linear(x, torch.cat(tuple(self.projections())))
         q, k, *rest = projected.unflatten(-1, (-1, self.heads, self.head_width)).unbind(2)
@@ -271,7 +283,7 @@ class Attention(nn.Module):
         return context.flatten(2) @ output, attention
 
     def projections(self) -> list[Tensor]:
-        """Of queries, keys and, unless they are the keys, values."""
+        """The projections to queries, keys and, unless keys are the values, values."""
         return [m for m in (self.query, self.key, self.value) if m is not None]
 
     @property
@@ -283,9 +295,11 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Contexts (B, n, heads, head width), and the attention unless it is `fused`."""
         q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # (B, heads, n, head width)
-        keys = (mask | ~mask.any(1, keepdim=True))[:, None, None]  # a sentence of padding sees all
+        keys = (mask | ~mask.any(1, keepdim=True))[
+            :, None, None
+        ]  # a sentence of padding attends to all
         if fused:
-            with _sound_kernels(q):
+            with _kernels_with_finite_gradients(q):
                 context = F.scaled_dot_product_attention(
                     q, k, v, attn_mask=keys, dropout_p=self._rate
                 )
@@ -303,16 +317,16 @@ class Attention(nn.Module):
         return context.transpose(1, 2), attention
 
 
-def _sound_kernels(q: Tensor) -> AbstractContextManager[Any]:
-    """Not cuDNN's where its last tile of keys is half empty: there it may return gradients that are
-    not numbers, at least with torch 2.11."""
+def _kernels_with_finite_gradients(q: Tensor) -> AbstractContextManager[Any]:
+    """Without cuDNN's kernel where its last tile of keys is half empty: its gradients may be NaN,
+    at least with torch 2.11."""
     if not (q.is_cuda and q.shape[2] % 128 == 64):
         return nullcontext()
     return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
 
 
 class Offsets(nn.Module):
-    """One vector for each distance i−j, clipped: Shaw's relative positions, for all heads."""
+    """Shaw's relative positions: a vector for each clipped distance i−j, shared by all heads."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -339,7 +353,7 @@ class Offsets(nn.Module):
 
 
 def sinusoids(n: int, width: int, like: Tensor) -> Tensor:
-    """The fixed positions of the original Transformer, (n, width)."""
+    """The fixed position vectors of the original Transformer, (n, width)."""
     dtype = torch.promote_types(like.dtype, torch.float32)
     position = torch.arange(n, device=like.device, dtype=dtype)[:, None]
     even = torch.arange(0, width, 2, device=like.device, dtype=dtype)
@@ -348,19 +362,19 @@ def sinusoids(n: int, width: int, like: Tensor) -> Tensor:
 
 
 def _projection(settings: TransformerSettings, output: bool = False) -> nn.Parameter:
-    """Of all heads, (heads × head width, width)."""
+    """The matrix of all heads, (heads × head width, width)."""
     heads, own, width = settings.heads, settings.head_width, settings.width
     matrix = nn.Parameter(torch.empty(heads * own, width))
     if settings.matrices == "xavier":
         nn.init.xavier_uniform_(matrix)
-    else:  # Xavier's rule for the tensor of all heads, which takes their number for a side
+    else:  # Xavier's rule on the tensor of all heads, with their number as one side
         first, second, rest = (heads, own, width) if output else (heads, width, own)
         nn.init.normal_(matrix, std=math.sqrt(2 / ((first + second) * rest)))
     return matrix
 
 
 def _linear(inputs: int, outputs: int, settings: TransformerSettings) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs)  # which starts as published
+    linear = nn.Linear(inputs, outputs)  # initialised as published
     if settings.matrices == "xavier":
         nn.init.xavier_uniform_(linear.weight)
         nn.init.zeros_(linear.bias)

@@ -1,1 +1,1 @@
-"""Run folders: what is in them, how they are read, and what is made of them."""
+"""Run folders: their files, loading, prediction, results and model cards."""

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, also after a crash of the machine."""
+"""Files that are either whole or absent, even after a crash of the machine."""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ _SUMS = "sha256.json"
 
 
 def require_writable(path: Path, folder: bool = False) -> None:
-    """Whether a file, or files in a folder, can be written there: asked before the work is done."""
+    """Check before long work that a file, or files in a folder, can be written there."""
     if path.is_dir() and not folder:
         raise InputError(f"{path}: is a folder, expected a file to write to")
     if path.exists() and not path.is_dir() and folder:
         raise InputError(f"{path}: is a file, expected a folder to write to")
     nearest = next(parent for parent in (path, *path.parents) if parent.exists())
     if nearest != path and not nearest.is_dir():
-        raise InputError(f"{path}: cannot be written, {nearest} is no folder")
-    # A file is written beside itself and then renamed: its folder must allow that, too.
+        raise InputError(f"{path}: cannot be written: {nearest} is not a folder")
+    # Files are written beside their place and then renamed, so their folder must be writable too.
     for place in (nearest, nearest.parent) if nearest.is_file() else (nearest,):
         if not os.access(place, os.W_OK):
-            raise InputError(f"{path}: cannot be written, {place} does not permit it")
+            raise InputError(f"{path}: cannot be written: no permission to write to {place}")
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write or replace a file of text in UTF-8."""
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
         bad = repr(text[error.start : error.end])
-        raise InputError(f"{path}: cannot be written: {bad} is no text in UTF-8") from None
+        raise InputError(f"{path}: cannot be written: {bad} is not valid in UTF-8") from None
     write_bytes(path, content)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
+    """Write or replace a file."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected a file to write to")
-    if path.exists() and not path.is_file():  # a terminal, a pipe: nothing to keep whole
+    if path.exists() and not path.is_file():  # a terminal or a pipe
         path.write_bytes(content)
         return
     temporary = path.with_name(path.name + ".part")
@@ -69,10 +71,12 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     temporary = path.with_name(path.name + ".part")
     try:
         save_file({name: t.detach().contiguous() for name, t in tensors.items()}, temporary)
-    except safetensors.SafetensorError as error:  # a full disk, most likely
+    except safetensors.SafetensorError as error:  # most likely a full disk
         temporary.unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written, what was there is kept: {error}") from None
-    temporary.chmod(0o666 & ~_umask())  # the library lets only the owner read
+        raise InputError(
+            f"{path}: cannot be written, the file as it was is kept: {error}"
+        ) from None
+    temporary.chmod(0o666 & ~_umask())  # safetensors makes files that only their owner can read
     _put(temporary, path)
 
 
@@ -84,9 +88,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def share(source: Path, target: Path) -> None:
-    """The same contents under a second name, if possible without a second copy."""
+    """Give a file a second name by a hard link, or by a copy where links are not possible."""
     if target.exists() and source.samefile(target):
-        return  # to rename one onto the other would do nothing
+        return  # renaming a link onto its own file does nothing
     temporary = target.with_name(target.name + ".part")
     temporary.unlink(missing_ok=True)
     try:
@@ -97,7 +101,7 @@ def share(source: Path, target: Path) -> None:
 
 
 def seal(folder: Path, target: Path) -> None:
-    """Make a folder of finished files appear as `target`, with their checksums."""
+    """Add checksums to a folder of finished files, and rename it to `target`."""
     write_json(folder / _SUMS, {p.name: _sha256(p) for p in sorted(folder.iterdir())})
     if target.exists():
         shutil.rmtree(target)
@@ -105,7 +109,7 @@ def seal(folder: Path, target: Path) -> None:
 
 
 def is_sealed(folder: Path) -> bool:
-    """Whether all files of a sealed folder are there as they were written."""
+    """Whether all files of a sealed folder agree with their checksums."""
     try:
         sums = read_json(folder / _SUMS)
         return bool(sums) and all(_sha256(folder / name) == sum_ for name, sum_ in sums.items())
@@ -114,7 +118,7 @@ def is_sealed(folder: Path) -> bool:
 
 
 def _put(temporary: Path, path: Path) -> None:
-    """Rename, with contents and name on the disk before it returns."""
+    """Rename a file; contents and name are on disk when this returns."""
     _to_disk(temporary)
     os.replace(temporary, path)
     _to_disk(path.parent)
@@ -128,7 +132,7 @@ def _umask() -> int:
 
 def _to_disk(path: Path) -> None:
     if os.name != "posix":
-        return  # elsewhere folders cannot be opened
+        return  # on other systems folders cannot be opened
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

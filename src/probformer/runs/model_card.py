@@ -1,7 +1,7 @@
-"""README.md of a run folder: what others must know of a model before they use it.
+"""README.md of a run folder: a model card.
 
-It begins with the facts that Hugging Face reads. The licence of the weights is for whoever shares
-them to choose; the card states that of the data, where it is known.
+It begins with the metadata of Hugging Face. The licence of the weights is chosen by whoever shares
+them; the card states the licence of the data if it is known.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from probformer.config import BuiltinData, DataSettings
 from probformer.data.registry import CorpusEntry, list_corpora
+from probformer.runs.figures import format_metrics
 
 if TYPE_CHECKING:
     from probformer.runs.run_folder import Run
@@ -26,7 +27,13 @@ _NOT_CHOSEN = "unknown"
 
 
 def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, float]]) -> str:
-    """`init` is the run whose encoder training began with."""
+    """The text of README.md.
+
+    Args:
+        run: The run that it describes.
+        init: The run whose encoder training started from, if any.
+        results: Metrics by split; empty before training has ended.
+    """
     settings = run.settings
     encoder = run.model.encoder
     kind = encoder.settings.title
@@ -41,7 +48,7 @@ def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, fl
     if init:
         lines.append(f"- Began with the encoder of {init!r}, whose data has a licence of its own")
     lines.append(f"- Seed: {settings.seed}")
-    lines += [f"- {split}: {figures_text(metrics)}" for split, metrics in results.items()]
+    lines += [f"- {split}: {format_metrics(metrics)}" for split, metrics in results.items()]
     lines += [
         "",
         "All settings are in `run.toml`. `probformer.load_run` reads this folder, and so does",
@@ -56,12 +63,6 @@ def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, fl
     return "\n".join(lines) + "\n"
 
 
-def figures_text(metrics: Mapping[str, float]) -> str:
-    """All of them but those of parts, the loss last."""
-    names = [name for name in metrics if "/" not in name and name not in ("score", "loss")]
-    return ", ".join(f"{name} {metrics[name]:.6g}" for name in (*names, "loss"))
-
-
 def _front_matter(run: Run, kind: str, init: str | None) -> Iterable[str]:
     yield "---"
     yield "library_name: probformer"
@@ -73,7 +74,7 @@ def _front_matter(run: Run, kind: str, init: str | None) -> Iterable[str]:
 
 
 def _licence(run: Run, init: str | None) -> str:
-    """Of the weights; the built-in corpus comes under the licence of Probformer."""
+    """Of the weights: with the built-in corpus, that of Probformer; otherwise not chosen yet."""
     ours = isinstance(run.settings.data, BuiltinData) and not init
     return "mit" if ours else _NOT_CHOSEN
 
@@ -90,6 +91,6 @@ def _data_facts(data: DataSettings) -> list[str]:
 
 
 def known_corpus(folder: str) -> CorpusEntry | None:
-    """That of the registry which is kept in a folder of this name."""
+    """The corpus of the registry whose folder has this name."""
     name = PurePath(folder).name
     return next((corpus for corpus in list_corpora() if corpus.name == name), None)

@@ -1,4 +1,4 @@
-"""Curves of runs as pictures; needs matplotlib."""
+"""Learning curves as SVG; needs matplotlib."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ Epochs = list[dict[str, Any]]
 
 
 def plot_curves(runs: Mapping[str, tuple[str, list[Epochs]]], path: Path) -> None:
-    """Training loss and dev figure by epoch: a colour a config, a line a seed."""
+    """Draw training loss and dev metric by epoch: a colour for each config, a line for each seed.
+
+    Args:
+        runs: By title, the main metric and the epochs of each seed.
+        path: The SVG file.
+    """
     require_packages("drawing curves", "matplotlib", "probformer[plot]")
     from matplotlib.figure import Figure
 
@@ -38,9 +43,9 @@ def plot_curves(runs: Mapping[str, tuple[str, list[Epochs]]], path: Path) -> Non
 
 
 def save_plot(figure: Figure, path: Path) -> None:
-    """As SVG, the same file for the same numbers."""
+    """Write SVG, byte for byte the same for the same numbers."""
     import matplotlib
 
-    # Without a salt of our own, and with a date, no two files would be the same.
+    # Matplotlib's random salt and its date would make every file different.
     with matplotlib.rc_context({"svg.hashsalt": "probformer"}):
         figure.savefig(path, format="svg", metadata={"Date": None})

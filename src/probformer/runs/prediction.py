@@ -1,4 +1,4 @@
-"""A trained model's answers for new sentences."""
+"""Predictions of a trained model for new sentences."""
 
 from __future__ import annotations
 
@@ -19,17 +19,27 @@ from probformer.errors import counted, require
 from probformer.runs.run_folder import Run, load_run
 from probformer.viz.words import escaped
 
-_TOGETHER = 64
-_SHOWN = 10
+_BATCH = 64
+_NAMED = 10
+"""Unknown words that are listed at most."""
 
 
 def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> Iterator[str]:
-    """One answer a line, as text or as JSON; a blank line has a blank answer."""
+    """Predict line by line; blank lines stay blank.
+
+    Args:
+        folder: A run folder.
+        lines: Sentences, with spaces between words.
+        as_json: Whether predictions are JSON objects instead of text.
+
+    Yields:
+        The prediction for each line.
+    """
     run = load_run(folder)
     run.model.to("cuda" if torch.cuda.is_available() else "cpu")
     unknown: dict[str, None] = {}
     numbered = enumerate(lines, 1)
-    while chunk := [(number, line.split()) for number, line in islice(numbered, _TOGETHER)]:
+    while chunk := [(number, line.split()) for number, line in islice(numbered, _BATCH)]:
         for number, words in chunk:
             check_length(run, words, f"line {number}")
         together = [words for _, words in chunk]
@@ -46,20 +56,20 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
 
 
 def check_length(run: Run, words: Sequence[str], where: str) -> None:
-    """That the words fit into the positions a transformer has learned, if it has."""
-    places = run.model.encoder.settings.max_words
-    if places is not None:
+    """Check a sentence against the position table, if the encoder has one."""
+    positions = run.model.encoder.settings.max_words
+    if positions is not None:
         length = len(run.vocabulary.encode(words).ids)
-        table = f"the position table has places for {places}"
-        require(length <= places, f"{where} has {length} tokens, {table}")
+        table = f"the position table has places for {positions}"
+        require(length <= positions, f"{where} has {length} tokens, {table}")
 
 
 def note_unknown(run: Run, words: Iterable[str]) -> None:
-    """Name on standard error the words that the model does not know."""
+    """Print the unknown words to standard error."""
     unknown = [word for word in dict.fromkeys(words) if _is_unknown(run, word)]
     if unknown:
-        listed = ", ".join(map(escaped, unknown[:_SHOWN])) + (
-            ", …" if len(unknown) > _SHOWN else ""
+        listed = ", ".join(map(escaped, unknown[:_NAMED])) + (
+            ", …" if len(unknown) > _NAMED else ""
         )
         print(f"note: {counted(len(unknown), 'unknown word')}: {listed}", file=sys.stderr)
 
@@ -70,28 +80,30 @@ def _is_unknown(run: Run, word: str) -> bool:
 
 @torch.no_grad()
 def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """The task's answers for sentences of words; "<mask>" is a word to be guessed."""
+    """The task's predictions for sentences.
+
+    Args:
+        run: A trained model, see `load_run`.
+        sentences: The words of each sentence; "<mask>" is a word to predict.
+
+    Returns:
+        A prediction for each sentence, as JSON; its keys depend on the task.
+    """
     if not sentences:
         return []
     tokens, mask, word_of = encoded_batch(run.vocabulary, sentences)
     device = next(run.model.parameters()).device
-    read, _ = run.model(tokens.to(device), mask.to(device))
+    output = run.model(tokens.to(device), mask.to(device), attention=run.task.needs_heads)
     return [
-        run.task.answer(run.model, of_sentence(read, row, len(places)), words, places)
-        for row, (words, places) in enumerate(zip(sentences, word_of, strict=True))
+        run.task.answer(output.sentence(row, len(own)), words, own)
+        for row, (words, own) in enumerate(zip(sentences, word_of, strict=True))
     ]
-
-
-def of_sentence(read: Tensor, row: int, length: int) -> Tensor:
-    """A batch of one sentence alone: its tokens without padding, or its own vector."""
-    alone = read[row : row + 1]
-    return alone[:, :length] if read.dim() == 3 else alone
 
 
 def encoded_batch(
     vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]
 ) -> tuple[Tensor, Tensor, list[list[int]]]:
-    """Tokens and mask of a padded batch, and the word that each token belongs to."""
+    """Tokens (B, n), mask (B, n), and for each sentence the word that each token belongs to."""
     encoded = [vocabulary.encode(words) for words in sentences]
     ids = [
         vocabulary.mask if words[at] == MASK else index

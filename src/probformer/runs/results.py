@@ -1,6 +1,6 @@
-"""What runs came to: figures over seeds, beside the published ones.
+"""`probformer report`: results of finished runs over seeds, beside the published ones.
 
-A row of the report is a config, with the changes that were made to it; its runs are its seeds.
+A row of the report is a config with its changed settings; its runs are its seeds.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ _IN_PER_CENT = ("accuracy", "f1", "strict f1", "voted f1", "exact match")
 
 @dataclass(frozen=True)
 class Result:
-    """A run that came to its end; but for the curve, a line of a results file."""
+    """A finished run; without its curve, a line of a results file."""
 
     config: str
     changes: str
     seed: int
     metric: str
     figures: dict[str, dict[str, float]]
-    """By split."""
+    """Metrics by split."""
     epochs: int
     seconds: float
     sentences: int
-    """Seen in training."""
+    """Number of sentences in training, over all epochs."""
     parameters: int
-    """Of the encoder."""
+    """Parameters of the encoder."""
     environment: dict[str, Any]
     settings: dict[str, Any]
-    """All but the seed."""
+    """All settings but the seed."""
     curve: list[dict[str, Any]] = field(default_factory=list)
-    """An epoch each."""
+    """The lines of metrics.jsonl, one for each epoch."""
 
     @classmethod
     def of_run(cls, folder: Path) -> Result:
         final = read_final(folder)
         if final is None:
-            raise InputError(f"{folder}: the run has not come to its end; resume it first")
+            raise InputError(f"{folder}: the run is not finished; resume it first")
         run, curve = load_description(folder), read_metrics(folder)[:-1]
         series = folder.parent if folder.name.startswith("seed-") else folder
         settings = to_dict(run.settings)
@@ -84,12 +84,12 @@ class Result:
 
     @property
     def init(self) -> str | None:
-        """The run whose encoder it started from."""
+        """The run whose encoder this one started from."""
         return self.environment.get("init")
 
     @property
     def data(self) -> str:
-        """The digests of its splits; nothing for a run that does not know them."""
+        """The digests of its splits as text; empty for older runs, which did not record them."""
         found = self.environment.get("data")
         return json.dumps(found, sort_keys=True) if found else ""
 
@@ -109,8 +109,8 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Row:
-    """The runs of one config, with the changes that were made to it."""
+class ReportRow:
+    """The runs of one config with the same changed settings."""
 
     runs: list[Result]
     published: Published | None
@@ -123,7 +123,7 @@ class Row:
 
     @property
     def split(self) -> str:
-        """Where the headline figure is from: "gen" if there is one."""
+        """The split of the main result: "gen" if there is one, else "test"."""
         return "gen" if "gen" in self.runs[0].figures else "test"
 
     @property
@@ -132,12 +132,12 @@ class Row:
 
     @property
     def seconds(self) -> float:
-        """Of training, on average."""
+        """Mean training time."""
         return statistics.mean(run.seconds for run in self.runs)
 
     @property
     def speed(self) -> float:
-        """Sentences a second in training."""
+        """Sentences per second in training."""
         seconds = sum(run.seconds for run in self.runs)
         return sum(run.sentences for run in self.runs) / seconds if seconds else 0.0
 
@@ -155,7 +155,7 @@ class Row:
         return "; ".join(sorted({_machine(run.environment) for run in self.runs}))
 
     def figure(self, metric: str | None = None, split: str | None = None) -> str:
-        """Mean ± deviation, in per cent where that is usual."""
+        """Mean ± standard deviation over seeds; accuracies and F1 in per cent."""
         metric, split = metric or self.metric, split or self.split
         factor = 100 if metric.partition("/")[0] in _IN_PER_CENT else 1
         values = [factor * run.figures[split][metric] for run in self.runs]
@@ -163,7 +163,7 @@ class Row:
         return f"{statistics.mean(values):.2f}{spread}"
 
     def cases(self) -> list[str]:
-        """Metrics of parts of the split."""
+        """The names of metrics for a part of the split, such as a case of COGS."""
         return [name for name in self.runs[0].figures[self.split] if "/" in name]
 
 
@@ -175,20 +175,21 @@ def _machine(environment: Mapping[str, Any]) -> str:
     return f"{device}, torch {environment['torch']}"
 
 
-def collect(paths: Iterable[Path]) -> list[Row]:
-    """What is in run folders, in folders of them and in results files.
+def collect(paths: Iterable[Path]) -> list[ReportRow]:
+    """The results of run folders, of folders of run folders, and of results files.
 
-    A row has one config, the same changes, and one data; older runs do not say which.
+    The runs of a row have the same config, changed settings and data. Older runs, which did not
+    record their data, are counted to a row with the same settings.
     """
     rows: dict[tuple[str, str, str, str, str], dict[str, Result]] = {}
     for run in sorted(_results(paths), key=lambda run: not run.data):
-        line = run.to_json()  # of a run that is given twice, the same
+        line = run.to_json()  # equal for a run that is given twice
         key = run.config, run.changes, run.init or "", json.dumps(run.settings)
         known = (other for other in rows if other[:4] == key)
         data = run.data or next((other[4] for other in known), "")
         rows.setdefault((*key, data), {})[line] = run
     return [
-        Row(
+        ReportRow(
             sorted(runs.values(), key=lambda run: run.seed),
             _published_for(config) if _comparable(changes) and not init else None,
         )
@@ -211,7 +212,7 @@ def _results(paths: Iterable[Path]) -> list[Result]:
 
 
 def _comparable(changes: str) -> bool:
-    """Whether the run is still the published one: precision and such may differ."""
+    """Whether settings are comparable with the published result: precision, for one, may differ."""
     free = ("training.precision=", "training.checkpoint_minutes=", "training.tensorboard=")
     return all(change.startswith((*free, "data.folder=")) for change in shlex.split(changes))
 
@@ -220,7 +221,7 @@ def _run_folders(folder: Path) -> list[Path]:
     if has_begun(folder):
         return [folder]
     inside = [path for path in sorted(folder.glob("*")) if has_begun(path)]
-    require(bool(inside), f"{folder}: is no run folder, and has none in it")
+    require(bool(inside), f"{folder}: is not a run folder and contains none")
     return inside
 
 
@@ -232,7 +233,7 @@ def _changes(settings: RunSettings) -> str:
 
 
 def _published_for(config: str) -> Published | None:
-    """Its own figure, or for a config that is to be better than both models, the stronger one."""
+    """The published result; for a config "…-best", the better of the two models'."""
     published, (name, _, model) = _published(), config.rpartition("-")
     if model != "best":
         return published.get(config)
@@ -247,8 +248,8 @@ def _published() -> Mapping[str, Published]:
     return {name: Published(**values) for name, values in tomllib.loads(text).items()}
 
 
-def save_results(rows: Iterable[Row], path: Path) -> None:
-    """A line of JSON a run: what remains when the run folders are gone."""
+def save_results(rows: Iterable[ReportRow], path: Path) -> None:
+    """Write a line of JSON for each run."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = (f"{run.to_json()}\n" for row in rows for run in row.runs)
     path.write_text("".join(lines), encoding="utf-8")
@@ -259,21 +260,29 @@ def load_results(path: Path) -> list[Result]:
     for number, line in enumerate(lines_of(path), 1):
         try:
             result = Result(**json.loads(line))
-            # Settings that came later have their defaults, and a config may have changed: the run
-            # is described as one of today.
+            # The file may lack settings that are newer, and the config may have changed since: so
+            # settings and changes are computed anew.
             given = from_dict(RunSettings, result.settings)
             settings = to_dict(given)
             del settings["seed"]
             results.append(replace(result, changes=_changes(given), settings=settings))
         except (TypeError, ValueError) as error:
             where = f"{path}, line {number}"
-            raise InputError(f"{where}: is no result that `report --save` wrote: {error}") from None
+            raise InputError(f"{where}: is not a result of `report --save`: {error}") from None
     return results
 
 
 def print_report(
     paths: Iterable[Path], markdown: bool, curves: Path | None, save: Path | None
 ) -> None:
+    """Print the results of runs.
+
+    Args:
+        paths: Run folders, folders of run folders, and results files.
+        markdown: Whether tables are in Markdown.
+        curves: An SVG file for learning curves.
+        save: A results file to write.
+    """
     rows = collect(paths)
     if save is not None:
         save_results(rows, save)
@@ -281,26 +290,29 @@ def print_report(
         if markdown:
             print(f"### {title}\n\n" if title else "", _as_markdown(table), sep="")
         else:
-            shown = Table(*table[0], title=title or None)
-            for column in shown.columns:
-                column.overflow = "fold"  # a name is to be read whole
+            rich_table = Table(*table[0], title=title or None)
+            for column in rich_table.columns:
+                column.overflow = "fold"  # names are never cut
             for line in table[1:]:
-                shown.add_row(*line)
-            Console(width=None if sys.stdout.isatty() else 120).print(shown)
+                rich_table.add_row(*line)
+            Console(width=None if sys.stdout.isatty() else 120).print(rich_table)
     if markdown:
         how = [[row.title, f"`{row.command}`", row.machine] for row in rows]
         print("### How\n\n", _as_markdown([["run", "command", "machine"], *how]), sep="")
     if curves is not None:
         named = {row.title: (row.metric, [run.curve for run in row.runs]) for row in rows}
-        require(all(all(lines) for _, lines in named.values()), "curves need the run folders")
+        require(
+            all(all(lines) for _, lines in named.values()),
+            "--curves needs run folders: files of --save have no curves",
+        )
         plot_curves(named, curves)
         print(f"the curves are in {curves}")
 
 
-def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
-    """A header and lines each: all rows, then parts of them, with a column a row.
+def _tables(rows: list[ReportRow]) -> Iterator[tuple[str, list[list[str]]]]:
+    """Titles and tables: one of all rows without its empty columns, then one for each set of cases.
 
-    Columns that say nothing are left out.
+    A table is a header and its lines.
     """
     header = ["run", "figure", "ours", "published", "dev", "seeds", "parameters"]
     header += ["sentences/s", "time"]
@@ -318,9 +330,9 @@ def _tables(rows: list[Row]) -> Iterator[tuple[str, list[list[str]]]]:
         ]
         for row in rows
     ]
-    told = [at for at in range(len(header)) if any(line[at] for line in lines)]
-    yield "", [[line[at] for at in told] for line in [header, *lines]]
-    alike: dict[tuple[str, ...], list[Row]] = {}
+    filled = [at for at in range(len(header)) if any(line[at] for line in lines)]
+    yield "", [[line[at] for at in filled] for line in [header, *lines]]
+    alike: dict[tuple[str, ...], list[ReportRow]] = {}
     for row in rows:
         if cases := row.cases():
             alike.setdefault((row.split, row.metric, *cases), []).append(row)

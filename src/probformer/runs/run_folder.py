@@ -1,15 +1,15 @@
-"""A run folder: written by training, readable by everything else.
+"""A run folder, as training writes it.
 
 config.json        model type, format version, encoder, task and its classes
 model.safetensors  the weights of the best epoch
 tokenizer.json     the vocabulary
-run.toml           the resolved settings
-metrics.jsonl      a line an epoch, and the final figures
-environment.json   what it was made with
+run.toml           all settings
+metrics.jsonl      a line for each epoch, and the final metrics
+environment.json   versions, machine, commit, digests of the data
 README.md          a model card
-state/             checkpoints, to go on
+state/             checkpoints, to resume from
 
-The first three are enough to load a model: `probformer.hf` writes no more.
+The first three are enough to load a model: `probformer.hf` writes only these.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with all that belongs to it."""
+    """A model with its settings, vocabulary and task."""
 
     settings: RunSettings
     vocabulary: Vocabulary
@@ -61,16 +61,17 @@ class Run:
 
 
 def holds_run(folder: Path) -> bool:
-    """Whether there is something to lose: a run that has begun and done an epoch."""
+    """Whether the folder has weights of a finished epoch, which must not be overwritten."""
     return (folder / WEIGHTS).is_file()
 
 
 def has_begun(folder: Path) -> bool:
-    return (folder / "run.toml").is_file()  # the last to be written of what describes a run
+    """Whether the folder has the description of a run, of which run.toml is written last."""
+    return (folder / "run.toml").is_file()
 
 
 def clear_run(folder: Path) -> None:
-    """What a run that came to nothing left behind."""
+    """Remove the files of a run that has no weights."""
     for checkpoint in (folder / "state").glob("step-*"):
         shutil.rmtree(checkpoint)
     for name in ("run.toml", "metrics.jsonl"):
@@ -80,7 +81,7 @@ def clear_run(folder: Path) -> None:
 def write_description(
     folder: Path, run: Run, init: Path | None, data: Mapping[str, str] | None = None
 ) -> None:
-    """Everything but weights and metrics; `data` has the digest of each split."""
+    """Write all but weights and metrics; `data` has the digest of each split."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = run.settings
     write_json(
@@ -114,13 +115,23 @@ def write_model_card(folder: Path, run: Run, results: dict[str, dict[str, float]
 
 
 def read_environment(folder: Path) -> dict[str, Any]:
-    """What a run was made with; some may have lost it, or never had it."""
+    """The content of environment.json; empty if the folder has none."""
     path = folder / "environment.json"
     return read_json(path) if path.is_file() else {}
 
 
 def load_run(folder: str | Path) -> Run:
-    """A run with the weights of its best epoch."""
+    """Load a trained model.
+
+    Args:
+        folder: A run folder, or one that `save_pretrained` of `probformer.hf` wrote.
+
+    Returns:
+        The run with the weights of its best epoch, in evaluation mode.
+
+    Raises:
+        InputError: A file is missing, damaged or of another format version.
+    """
     folder = Path(folder)
     run = load_description(folder)
     weights = folder / WEIGHTS
@@ -135,7 +146,7 @@ def load_run(folder: str | Path) -> Run:
 
 
 def load_description(folder: Path) -> Run:
-    """A run with a model as it was before training."""
+    """A run whose model has no trained weights."""
     path = folder / "config.json"
     require(path.is_file(), f"{folder}: is no run folder: config.json is missing")
     config = read_json(path)
@@ -143,7 +154,7 @@ def load_description(folder: Path) -> Run:
     if version != FORMAT_VERSION:
         known = f"this version reads {FORMAT_VERSION}"
         raise InputError(f"{folder}: has the format version {version!r}, {known}")
-    require(config.get("task", {}) is not None, f"{folder}: has no task, but an encoder alone")
+    require(config.get("task", {}) is not None, f"{folder}: has an encoder only, without a task")
     vocabulary = Vocabulary.load(folder / "tokenizer.json")
     try:
         settings = _settings(folder, config)
@@ -155,17 +166,17 @@ def load_description(folder: Path) -> Run:
     words = encoder.embedding.num_embeddings
     message = f"tokenizer.json has {len(vocabulary)} entries, config.json {words}"
     require(len(vocabulary) == words, f"{folder}: the vocabulary does not fit the model: {message}")
-    return Run(settings, vocabulary, task, Model(encoder, task.build_head(encoder)))
+    return Run(settings, vocabulary, task, Model(encoder, task.build_readout(encoder)))
 
 
 def encoder_settings(values: Mapping[str, Any]) -> EncoderSettings | TransformerSettings:
-    """From what config.json has under "encoder"."""
+    """The encoder's settings from config.json."""
     classes = {"transformer": TransformerSettings, "pt": EncoderSettings}
     return from_dict(classes[values["kind"]], values)
 
 
 def _settings(folder: Path, config: Mapping[str, Any]) -> RunSettings:
-    """Those of run.toml; config.json alone does not tell which data a model was trained on."""
+    """The settings of run.toml; without it those of config.json, which do not include the data."""
     path = folder / "run.toml"
     if path.is_file():
         return from_toml(RunSettings, path)
@@ -177,12 +188,13 @@ def _settings(folder: Path, config: Mapping[str, Any]) -> RunSettings:
 
 
 def append_metrics(folder: Path, line: dict[str, Any]) -> None:
+    """Add a line to metrics.jsonl."""
     with (folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def forget_metrics_after(folder: Path, epochs: int) -> None:
-    """Keep the lines of the first so many epochs; those after them will be written again."""
+def drop_metrics_after(folder: Path, epochs: int) -> None:
+    """Keep the lines of this number of epochs only; training writes the later ones again."""
     path = folder / "metrics.jsonl"
     if path.is_file():
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
@@ -190,6 +202,7 @@ def forget_metrics_after(folder: Path, epochs: int) -> None:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """All lines of metrics.jsonl."""
     path = folder / "metrics.jsonl"
     require(path.is_file(), f"{folder}: has no metrics yet: metrics.jsonl is missing")
     try:
@@ -199,7 +212,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
 
 
 def read_final(folder: Path) -> dict[str, dict[str, float]] | None:
-    """The figures of a run that came to its end."""
+    """By split, the metrics of a finished run; None if it is not finished."""
     lines = read_metrics(folder) if (folder / "metrics.jsonl").is_file() else []
     last = lines[-1] if lines else None
     return last.get("final") if isinstance(last, dict) else None
@@ -209,7 +222,7 @@ def _epoch_of(line: str) -> float:
     try:
         return json.loads(line).get("epoch", float("inf"))
     except ValueError:
-        return float("inf")  # cut off in the middle
+        return float("inf")  # an incomplete line
 
 
 def _environment() -> dict[str, Any]:
@@ -226,8 +239,10 @@ def _environment() -> dict[str, Any]:
 
 
 def _commit() -> str | None:
-    """Of the source in a git checkout, with "-dirty" after changes; else PROBFORMER_COMMIT."""
-    root = Path(probformer.__file__).parents[2]  # the checkout, where this is src/probformer
+    """The commit of a git checkout, with "-dirty" after changes; elsewhere PROBFORMER_COMMIT."""
+    root = Path(probformer.__file__).parents[
+        2
+    ]  # of the checkout, if this file is in its src/probformer
     if not (root / ".git").exists():
         return os.environ.get("PROBFORMER_COMMIT")
     command = [
@@ -242,6 +257,6 @@ def _commit() -> str | None:
     ]
     try:
         found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
-    except (OSError, subprocess.SubprocessError):  # no git here, or not for this user
+    except (OSError, subprocess.SubprocessError):  # git is not installed, or refuses this user
         return None
     return found.stdout.strip()

@@ -1,7 +1,7 @@
-"""What a model is given at a time, and what is asked of it.
+"""Batches: the tensors that a model gets, the targets of its loss, and their weights.
 
-A loss is Σ weight × cross-entropy over what is asked. The weights say what is averaged, so several
-chunks, each with a mean of its own, can go through the model together: their losses add up.
+A loss is Σ weight × cross-entropy over target positions. The weights contain the averaging, so that
+several chunks, each with a mean of its own, can go through the model together: their losses add up.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from probformer.sentinels import UNOBSERVED
 from probformer.tasks.labels import IGNORE
 
 LENGTHS = 8
-"""Where shapes should repeat, sentences are padded to multiples of this."""
-_ASKED = 256
-"""And so many words at a time are asked for."""
+"""With `Plan.rounded`, sentences are padded to a multiple of this length."""
+_POSITIONS = 256
+"""With `Plan.rounded`, the number of target positions is padded to a multiple of this."""
 
 Ints = NDArray[np.int64]
 
@@ -34,16 +34,18 @@ class Plan:
     """How sentences are laid out, and what their losses are averaged over."""
 
     chunk: int | None = None
-    """So many sentences have a mean of their own; None: all."""
+    """Number of sentences whose losses have a mean of their own; None: all sentences."""
     packed: bool = False
+    """Whether sentences are laid end to end in one row, without padding between them."""
     front: int = 0
-    """So many places in front of each packed sentence are not for words, but for CLS."""
+    """Number of positions before each packed sentence that are left free, for CLS."""
     rounded: bool = False
-    """Sizes are rounded up, so that shapes repeat."""
+    """Whether sizes are rounded up, so that few different shapes occur."""
     longest: int | None = None
-    """What the model can take."""
+    """The largest number of tokens that the model has positions for; None: any."""
     lowest_head: int | None = None
-    """Gold heads from here on are asked for: 0 for words, `ROOT` for the root too."""
+    """Batches have gold heads, and a weight for each that is at least this: 0 for words, `ROOT` for
+    the root too. None: batches have no gold heads."""
 
     def layout(self, lengths: Ints) -> Layout:
         if self.packed:
@@ -61,23 +63,28 @@ class Batch:
     mask: Tensor
     """(B, n) bool."""
     targets: dict[str, Tensor]
-    """What the task asks, by name: (B, n), (B,) or one a cell of `asked`; `IGNORE` for nothing."""
+    """Classes by name: (B, n), (B,) or (P,), one for each of `target_positions`; `IGNORE` where
+    there is no target."""
     weights: dict[str, Tensor]
-    """What each target counts in the loss, and each gold head."""
-    asked: Tensor | None
-    """Where only few words are asked for: their cells, counted row by row."""
+    """The weight of each target in the loss, by the same names; "heads" for gold heads."""
+    target_positions: Tensor | None
+    """(P,) long, for tasks with few targets: positions b · n + i of words that have one."""
     heads: Tensor | None
-    """(B, n) long, if asked for: `ROOT` for the root, `UNOBSERVED` where the data has none."""
+    """(B, n) long, with `Plan.lowest_head` only: gold heads, `ROOT` for the root, `UNOBSERVED`
+    where the data has none."""
     packing: Packing | None
+    """Where sentences are, if `words` is one row of them laid end to end."""
     chunks: int
+    """Number of chunks, each with a mean loss of its own."""
 
     def to(self, device: torch.device) -> Batch:
-        """On a GPU, without waiting for what it is doing."""
+        """Copy to a device; to a GPU without waiting for its earlier work."""
         if device.type != "cuda":
             return self.map(lambda tensor: tensor.to(device))
         return self.map(lambda tensor: tensor.pin_memory().to(device, non_blocking=True))
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """A batch with `change` applied to every tensor."""
         packing = self.packing
         if packing is not None:
             packing = Packing(change(packing.starts), change(packing.lengths), packing.longest)
@@ -86,65 +93,73 @@ class Batch:
             change(self.mask),
             {name: change(target) for name, target in self.targets.items()},
             {name: change(weight) for name, weight in self.weights.items()},
-            None if self.asked is None else change(self.asked),
+            None if self.target_positions is None else change(self.target_positions),
             None if self.heads is None else change(self.heads),
             packing,
             self.chunks,
         )
 
     def shape(self) -> tuple[Any, ...]:
-        """Batches of the same shape can share a CUDA graph."""
+        """All sizes: batches of the same shape can share a CUDA graph."""
         longest = None if self.packing is None else self.packing.longest
         return self.chunks, longest, *(tuple(tensor.shape) for tensor in self._tensors())
 
-    def bytes(self) -> Tensor:
-        """All of it in one piece, which is quicker to copy."""
+    def to_bytes(self) -> Tensor:
+        """All tensors as one, (bytes,) uint8, so that one copy moves the batch."""
         return torch.cat([tensor.flatten().view(torch.uint8) for tensor in self._tensors()])
 
-    def reading(self, piece: Tensor) -> Batch:
-        """A batch of the same shape, whose tensors are parts of a piece as `bytes` makes it."""
+    def from_bytes(self, content: Tensor) -> Batch:
+        """A batch of the same shape, whose tensors are views of what `to_bytes` returned."""
         tensors = self._tensors()
-        parts = piece.split([tensor.nbytes for tensor in tensors])
+        parts = content.split([tensor.nbytes for tensor in tensors])
         part_of = dict(zip(map(id, tensors), parts, strict=True))
         return self.map(lambda x: part_of[id(x)].view(x.dtype).view(x.shape))
 
     def _tensors(self) -> list[Tensor]:
-        """The largest types first, so that one after the other all of them are aligned."""
+        """The types of most bytes first, so that each is aligned in `to_bytes`."""
         found: list[Tensor] = []
         self.map(lambda tensor: found.append(tensor) or tensor)
         return sorted(found, key=lambda tensor: -tensor.element_size())
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the model sees of some tokens, and what is asked of it."""
+class Targets:
+    """The inputs and targets of T tokens in S sentences; targets are by name, or `IGNORE`."""
 
     words: Ints
+    """(T,): the model's input, in which words may be masked."""
     of_words: Mapping[str, Ints] = field(default_factory=dict)
-    """Targets by name, one a token, of which each sentence has a mean."""
+    """(T,) each: the loss is the mean over sentences of the mean over their words."""
     of_some_words: Mapping[str, Ints] = field(default_factory=dict)
-    """Targets by name, one a token, most of which ask nothing: a chunk has one mean."""
+    """(T,) each, most of them `IGNORE`: the loss is the mean over all targets of a chunk."""
     of_sentences: Mapping[str, Ints] = field(default_factory=dict)
-    """Targets by name, one a sentence."""
+    """(S,) each: the loss is the mean over sentences."""
 
 
-def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
+def build_batch(tokens: Tokens, given: Targets, plan: Plan) -> Batch:
+    """Lay out tokens and targets, and compute the weights of targets in the loss.
+
+    Args:
+        tokens: The tokens of the batch's sentences.
+        given: What the model gets of them, and the targets.
+        plan: The layout, and what losses are averaged over.
+    """
     layout, count = plan.layout(tokens.lengths), len(tokens.lengths)
     chunk_of = np.arange(count) // (plan.chunk or count)
-    share = 1 / np.bincount(chunk_of)[chunk_of]  # of a sentence in the mean of its chunk
-    targets, weights, asked, heads = {}, {}, None, None
-    for name, target in question.of_words.items():
+    share = 1 / np.bincount(chunk_of)[chunk_of]  # a sentence's weight in its chunk's mean
+    targets, weights, positions, heads = {}, {}, None, None
+    for name, target in given.of_words.items():
         targets[name] = layout.place(target, IGNORE)
         means = mean_weights(target != IGNORE, tokens.sentences) * share[tokens.sentences]
         weights[name] = layout.place(means, 0)
-    for name, target in question.of_some_words.items():
+    for name, target in given.of_some_words.items():
         where = np.flatnonzero(target != IGNORE)
-        size = round_up(len(where), _ASKED) if plan.rounded else len(where)
+        size = round_up(len(where), _POSITIONS) if plan.rounded else len(where)
         means = mean_weights(np.ones(len(where), np.bool_), chunk_of[tokens.sentences[where]])
-        asked = _extended(layout.cells[where], size, 0)
+        positions = _extended(layout.cells[where], size, 0)
         targets[name] = _extended(target[where], size, IGNORE)
         weights[name] = _extended(means, size, 0)
-    for name, target in question.of_sentences.items():
+    for name, target in given.of_sentences.items():
         size = count if layout.packing is None else len(layout.packing.starts)
         targets[name], weights[name] = _extended(target, size, IGNORE), _extended(share, size, 0)
     if plan.lowest_head is not None:
@@ -152,21 +167,21 @@ def build_batch(tokens: Tokens, question: Question, plan: Plan) -> Batch:
         means = mean_weights(gold >= plan.lowest_head, chunk_of[tokens.sentences])
         heads, weights["heads"] = layout.place(gold, UNOBSERVED), layout.place(means, 0)
     return Batch(
-        torch.from_numpy(layout.place(question.words, 0)),
-        torch.from_numpy(layout.place(np.ones(len(question.words), np.bool_), False)),
+        torch.from_numpy(layout.place(given.words, 0)),
+        torch.from_numpy(layout.place(np.ones(len(given.words), np.bool_), False)),
         {name: torch.from_numpy(target) for name, target in targets.items()},
         {name: torch.from_numpy(weight.astype(np.float32)) for name, weight in weights.items()},
-        None if asked is None else torch.from_numpy(asked),
+        None if positions is None else torch.from_numpy(positions),
         None if heads is None else torch.from_numpy(heads),
         layout.packing,
         chunks=int(chunk_of[-1]) + 1,
     )
 
 
-def mean_weights(asked: NDArray[np.bool_], groups: Ints) -> NDArray[np.float64]:
-    """Weights with which a sum over what is asked is the sum of its groups' means."""
-    sizes = np.bincount(groups[asked], minlength=groups.max(initial=0) + 1)
-    return asked / np.maximum(sizes, 1)[groups]
+def mean_weights(has_target: NDArray[np.bool_], groups: Ints) -> NDArray[np.float64]:
+    """Weights with which the sum over all targets is the sum of the groups' means."""
+    sizes = np.bincount(groups[has_target], minlength=groups.max(initial=0) + 1)
+    return has_target / np.maximum(sizes, 1)[groups]
 
 
 def _extended(values: NDArray[Any], size: int, fill: float) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""From settings to a task."""
+"""From settings to a task, and to the auxiliary objectives of its training."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from probformer.config import (
     NERSettings,
     TaggingSettings,
     TaskSettings,
+    TrainingSettings,
 )
 from probformer.data.vocabulary import Vocabulary
+from probformer.models.encoder import Encoder
+from probformer.models.transformer import Transformer
 from probformer.tasks.classification import Classification
 from probformer.tasks.cogs import Cogs
+from probformer.tasks.gold_heads import GoldHeadLoss
 from probformer.tasks.mlm import MaskedLM
 from probformer.tasks.ner import NER
+from probformer.tasks.objective import Objective, WeightPenalty
 from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Task
 
@@ -31,3 +36,13 @@ def build_task(settings: TaskSettings, vocabulary: Vocabulary) -> Task:
             return Classification(vocabulary)
         case CogsSettings():
             return Cogs(settings, vocabulary)
+
+
+def build_auxiliary(settings: TrainingSettings, encoder: Encoder | Transformer) -> list[Objective]:
+    """The objectives that training adds to that of the task."""
+    auxiliary: list[Objective] = []
+    if settings.penalty:
+        auxiliary.append(WeightPenalty(settings.penalty, encoder))
+    if settings.gold_heads is not None:
+        auxiliary.append(GoldHeadLoss(settings.gold_heads))
+    return auxiliary

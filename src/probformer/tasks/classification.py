@@ -13,15 +13,15 @@ from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError, require
 from probformer.models.encoder import Encoder
-from probformer.models.readout import Model, sentence_head
+from probformer.models.readout import Output, sentence_readout
 from probformer.models.transformer import Transformer
-from probformer.tasks.batch import Batch, Question
+from probformer.tasks.batch import Batch, Targets
 from probformer.tasks.labels import Labels
 from probformer.tasks.task import Counts, CountsSoFar, Task, cross_entropy, weighted_loss
 
 
 class Classification(Task):
-    """A layer on the sentence's own vector: ROOT's scores, or the CLS vector of a transformer."""
+    """A layer on the representation of a sentence: ROOT's scores, or a transformer's CLS vector."""
 
     metric = "accuracy"
 
@@ -45,8 +45,8 @@ class Classification(Task):
     def load_state(self, state: Mapping[str, Any]) -> None:
         self.labels = Labels(state["labels"])
 
-    def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
-        return sentence_head(encoder, len(self.labels))
+    def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
+        return sentence_readout(encoder, len(self.labels))
 
     def check(self, sentence: Sentence) -> None:
         label = _label_of(sentence)
@@ -59,15 +59,15 @@ class Classification(Task):
         self.check(sentence)
         return {"label": [self.labels.number(_label_of(sentence))] * len(word_of)}
 
-    def question(self, tokens: Tokens) -> Question:
+    def targets(self, tokens: Tokens) -> Targets:
         labels = tokens["label"][first_words(tokens.lengths)]
-        return Question(tokens["words"], of_sentences={"label": labels})
+        return Targets(tokens["words"], of_sentences={"label": labels})
 
-    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        return weighted_loss(model.head(read), batch, "label")
+    def loss(self, output: Output, batch: Batch) -> Tensor:
+        return weighted_loss(output.readout(output.representation), batch, "label")
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
-        logits, labels = model.head(read), batch.targets["label"]
+    def count(self, output: Output, batch: Batch) -> CountsSoFar:
+        logits, labels = output.readout(output.representation), batch.targets["label"]
         return {
             "loss": cross_entropy(logits, labels).sum(),
             "right": (logits.argmax(-1) == labels).sum(),
@@ -77,7 +77,7 @@ class Classification(Task):
     def metrics(self, counts: Counts) -> dict[str, float]:
         sentences = max(counts["sentences"], 1)
         accuracy = counts["right"] / sentences
-        # Rounded as published: ties are common, and the loss decides them.
+        # Rounded as published; equal scores are common, and the lower loss is then better.
         return {
             "loss": counts["loss"] / sentences,
             "accuracy": accuracy,
@@ -85,9 +85,9 @@ class Classification(Task):
         }
 
     def answer(
-        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+        self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
-        probabilities = model.head(read)[0].softmax(-1).tolist()
+        probabilities = output.readout(output.representation)[0].softmax(-1).tolist()
         by_label = dict(zip(self.labels.names, probabilities, strict=True))
         best = max(by_label, key=by_label.__getitem__)
         return {
@@ -102,5 +102,5 @@ class Classification(Task):
 
 def _label_of(sentence: Sentence) -> str:
     if sentence.label is None:
-        raise InputError(f"{sentence.place()}: the sentence has no label, which the task asks for")
+        raise InputError(f"{sentence.place()}: the sentence has no label, which the task needs")
     return sentence.label

@@ -1,4 +1,4 @@
-"""COGS: the meaning of a sentence, as five tags a word from which its logical form is rebuilt."""
+"""COGS: semantic parsing as five tags for each word, from which the logical form is rebuilt."""
 
 from __future__ import annotations
 
@@ -19,31 +19,33 @@ from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError, require
 from probformer.models.encoder import Encoder
-from probformer.models.readout import Model, Pointer, SeveralHeads
+from probformer.models.readout import Output, Pointer, SeveralReadouts
 from probformer.models.transformer import Transformer
-from probformer.tasks.batch import Batch, Question
+from probformer.tasks.batch import Batch, Targets
 from probformer.tasks.labels import IGNORE, Labels
 from probformer.tasks.patterns import Pattern, likeliest_together
 from probformer.tasks.task import Counts, CountsSoFar, Task, sentence_losses, weighted_loss
 
 KINDS = tuple(item.name for item in fields(WordTags))
-"""Of tags: parent, role, category, noun_type, verb_name."""
+"""The kinds of tags: parent, role, category, noun_type, verb_name."""
 _REACH = 16
-"""Of a pointer's scores for distances: in COGS' training data parents are within 11 words."""
+"""The largest distance with a score of its own; COGS' training data has parents within 11 words."""
 _NO_PARENT, _PREVIOUS = "none", "-1"
-"""Classes of parents, which are texts like those of the other tags."""
+"""Classes of parents; class names are texts, as for the other tags."""
 _NOTHING = {"parent": _NO_PARENT, "verb_name": ""}
+"""The class of tags that a word may be without."""
 
 
 class Cogs(Task):
     """A sentence is right when all five tags of all its words are.
 
-    The parent of a word is one of the places ("absolute") or distances ("relative") of the training
-    data, or is pointed at ("attention"; with scores for distances too, "relative-attention"). To
-    have none is a class of its own, or, with `none_as_previous`, the same class as the word before:
-    a published figure's convention.
+    The class of a word's parent is its position ("absolute") or distance ("relative"), of those in
+    the training data, or any word of the sentence ("attention"; with scores for distances too,
+    "relative-attention"). No parent is a class of its own or, with `none_as_previous`, the same
+    class as the previous word: the convention of a published figure.
 
-    Tags are chosen each for itself, as published, or together, by the patterns of training.
+    The five tags of a word are chosen independently, as published, or jointly, among the patterns
+    of the training data.
     """
 
     metric = "accuracy"
@@ -55,7 +57,7 @@ class Cogs(Task):
         self.settings = settings
         self.labels = {name: Labels() for name in KINDS}
         self.patterns: list[Pattern] = []
-        """Of tags; learned if words are tagged by them."""
+        """Combinations of tags in the training data; only with `by_pattern`."""
         self.cases = Labels()
 
     @property
@@ -84,16 +86,16 @@ class Cogs(Task):
         self.labels = {name: Labels(names) for name, names in state["labels"].items()}
         self.patterns = [Pattern(*pattern) for pattern in state.get("patterns", ())]
 
-    def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
+    def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
         layers: dict[str, nn.Module] = {
             name: nn.Linear(encoder.width, len(labels)) for name, labels in self.labels.items()
         }
         if self.settings.points:
             reach = None if self.settings.parent == "attention" else _REACH
             layers["parent"] = Pointer(encoder.width, reach)
-        return SeveralHeads(layers)
+        return SeveralReadouts(layers)
 
-    # Between tags and class numbers.
+    # Between tags and class numbers
 
     def _classes_of(self, sentence: Sentence) -> dict[str, list[str]]:
         if sentence.logical_form is None:
@@ -118,7 +120,7 @@ class Cogs(Task):
 
     def _number(self, kind: str, name: str) -> int:
         if kind == "parent" and self.settings.points:
-            return 0 if name == _NO_PARENT else int(name) + 1  # as the pointer counts
+            return 0 if name == _NO_PARENT else int(name) + 1  # the classes of a `Pointer`
         return self.labels[kind].number(name)
 
     def _name(self, kind: str, number: int) -> str:
@@ -127,25 +129,25 @@ class Cogs(Task):
         return self.labels[kind].name(number)
 
     def _tags(self, numbers: Mapping[str, Sequence[int]]) -> WordTags:
-        """The tags of a sentence from the numbers of their classes."""
+        """The tags of a sentence from their class numbers."""
         names = {kind: [self._name(kind, n) for n in numbers[kind]] for kind in KINDS}
         parents = [self._parent_of(word, name) for word, name in enumerate(names.pop("parent"))]
         return WordTags(tuple(parents), **{kind: tuple(texts) for kind, texts in names.items()})
 
     def _nothing(self) -> dict[str, int]:
-        """The classes of having no parent, or no verb's name, if there are such."""
+        """The class numbers of no parent and of no verb name, as far as these classes exist."""
         names = {kind: labels.names for kind, labels in self.labels.items()}
         if self.settings.points:
             names["parent"] = [_NO_PARENT]
         return {kind: self._number(kind, x) for kind, x in _NOTHING.items() if x in names[kind]}
 
     def _chosen(self, logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The classes that a model decides on, (B, n) for each kind of tag."""
+        """The predicted classes, (B, n) for each kind of tag."""
         if self.settings.by_pattern:
             return likeliest_together(logits, self.patterns, self._number, self._nothing())
         return {kind: of_kind.argmax(-1) for kind, of_kind in logits.items()}
 
-    # The protocol.
+    # The protocol
 
     def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
         row = {
@@ -159,20 +161,20 @@ class Cogs(Task):
         unseen = (labels.take_warnings(f"values of {kind}") for kind, labels in self.labels.items())
         return [*super().warnings(), *chain.from_iterable(unseen)]
 
-    def question(self, tokens: Tokens) -> Question:
+    def targets(self, tokens: Tokens) -> Targets:
         targets = {kind: tokens[kind] for kind in KINDS}
         cases = tokens["case"][first_words(tokens.lengths)]
-        return Question(tokens["words"], of_words=targets, of_sentences={"case": cases})
+        return Targets(tokens["words"], of_words=targets, of_sentences={"case": cases})
 
-    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        """The losses of the five kinds of tags, added up."""
-        logits = model.head(read, batch.mask)
+    def loss(self, output: Output, batch: Batch) -> Tensor:
+        """The sum of the losses of the five kinds of tags."""
+        logits = output.readout(output.representation, batch.mask)
         losses = [weighted_loss(of_kind, batch, kind) for kind, of_kind in logits.items()]
         return torch.stack(losses).sum()
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
+    def count(self, output: Output, batch: Batch) -> CountsSoFar:
         counts: defaultdict[str, float | Tensor] = defaultdict(float)
-        logits = model.head(read, batch.mask)
+        logits = output.readout(output.representation, batch.mask)
         predicted = self._chosen(logits)
         right = torch.ones(len(batch.words), dtype=torch.bool, device=batch.words.device)
         for kind, of_kind in logits.items():
@@ -189,12 +191,12 @@ class Cogs(Task):
         return counts
 
     def _same_form(self, row: int, predicted: Mapping[str, Tensor], batch: Batch) -> bool:
-        """Whether the tags of a sentence, though wrong, give the right logical form."""
+        """Whether wrong tags of a sentence still give the right logical form."""
         length = int(batch.mask[row].sum())
         if length == 1:
-            return False  # the form of a word alone is not rebuilt from its tags
+            return False  # the form of a single word is not rebuilt from its tags
         ids = batch.words[row, :length].tolist()
-        # Words that are unknown differ all the same.
+        # Unknown words count as different from each other.
         words = [self.vocabulary.words[i] if i else f"<unk {at}>" for at, i in enumerate(ids)]
         gold, guess = (
             self._tags({kind: tags[kind][row, :length].tolist() for kind in KINDS})
@@ -203,14 +205,14 @@ class Cogs(Task):
         return form_from_tags(words, gold) == form_from_tags(words, guess)
 
     def metrics(self, counts: Counts) -> dict[str, float]:
-        """Over all sentences, and for each case if there are several."""
+        """Over all sentences, and for each case (kind of generalisation) if there are several."""
         sentences = max(counts["all"], 1)
         accuracy = counts["right"] / sentences
         figures = {
             "loss": counts["loss"] / sentences,
             "accuracy": accuracy,
             "exact match": counts["same form"] / sentences,
-            "score": round(accuracy, 4),  # as published: ties are common, and the loss decides
+            "score": round(accuracy, 4),  # rounded as published; the loss decides ties
         }
         cases = sorted(key.partition("/")[2] for key in counts if key.startswith("all/"))
         if len(cases) > 1:
@@ -219,10 +221,11 @@ class Cogs(Task):
         return figures
 
     def answer(
-        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+        self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
-        mask = torch.ones(read.shape[:2], dtype=torch.bool, device=read.device)
-        logits = model.head(read, mask)
+        vectors = output.representation
+        mask = torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
+        logits = output.readout(vectors, mask)
         chosen = self._chosen(logits)
         tags = self._tags({kind: of_kind[0].tolist() for kind, of_kind in chosen.items()})
         values = {kind: list(getattr(tags, kind)) for kind in KINDS}

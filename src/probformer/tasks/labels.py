@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterable
 
 IGNORE = -100
-"""Among targets: nothing is asked here."""
+"""The target of a position that has none."""
 
 
 class Labels:
-    """Names by number, from 0 on in the order given.
+    """Classes numbered from 0 in the order given.
 
-    A name that training does not have gets a number below `IGNORE`: no answer is ever equal to it.
+    A name that training data does not have gets a number below `IGNORE`, which is never predicted.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = list(dict.fromkeys(names))
         self.unseen: Counter[str] = Counter()
-        """How often names that training does not have were met."""
+        """How often each name occurred that training data does not have."""
         self._numbers = {name: number for number, name in enumerate(self.names)}
         self._unseen_names: list[str] = []
 
@@ -35,7 +35,7 @@ class Labels:
         return number
 
     def take_warnings(self, what: str) -> list[str]:
-        """One sentence about the unseen names met since the last call, if there are any."""
+        """A warning about the unseen names since the last call, if there were any."""
         if not self.unseen:
             return []
         found = ", ".join(f"{name!r} ({count})" for name, count in self.unseen.most_common(5))

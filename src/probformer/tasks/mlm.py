@@ -1,4 +1,4 @@
-"""Masked language modelling: guess the words that were masked from the others."""
+"""Masked language modelling: predict the masked words from the others."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.errors import require
 from probformer.models.encoder import Encoder
-from probformer.models.readout import Model, word_head
+from probformer.models.readout import Output, word_readout
 from probformer.models.transformer import Transformer
-from probformer.tasks.batch import PLAIN, Batch, Plan, Question, build_batch
+from probformer.tasks.batch import PLAIN, Batch, Plan, Targets, build_batch
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.task import (
     Counts,
@@ -32,16 +32,19 @@ from probformer.tasks.task import (
 )
 
 _EVALUATION_SEED = 313
-_NOTHING_MASKED = "no known word is masked: there are too few sentences, or words that train has"
-_SHOWN = 5
+_NOTHING_MASKED = (
+    "no known word is masked: the split has too few sentences, or too few words of train"
+)
+_FILLERS = 5
+"""Words that an answer has for each mask."""
 
 
 class MaskedLM(Task):
-    """Each known word is masked with the same probability, and always by the mask symbol.
+    """Each known word is masked with the same probability, always by the mask symbol.
 
-    Training draws new masks in every epoch. Dev and test have fixed ones: Python's
-    `random.Random(313)`, one draw a word in the order of the corpus, drawn for unknown words too,
-    as published, so that perplexities compare.
+    Training draws new masks in every epoch. Those of dev and test are fixed, as published, so that
+    perplexities can be compared: one draw of Python's `random.Random(313)` for each word in the
+    order of the corpus, unknown words included.
     """
 
     metric = "perplexity"
@@ -54,9 +57,9 @@ class MaskedLM(Task):
         pass  # the classes are the vocabulary
 
     def check(self, sentence: Sentence) -> None:
-        pass  # words are all that is asked for
+        pass  # any words will do
 
-    def nothing_to_judge(self, split: EncodedSplit) -> str | None:
+    def why_no_metrics(self, split: EncodedSplit) -> str | None:
         words, masked = split.fields["words"], split.fields["masked"]
         return None if self._hidden(words, masked == 1).any() else _NOTHING_MASKED
 
@@ -68,10 +71,10 @@ class MaskedLM(Task):
 
     @property
     def classes(self) -> int:
-        return len(self.vocabulary) - 1  # all but the mask, which comes last
+        return len(self.vocabulary) - 1  # all but the mask, the last entry
 
-    def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
-        return word_head(encoder, self.vocabulary.mask, self.tied)
+    def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
+        return word_readout(encoder, self.vocabulary.mask, self.tied)
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
         self._draws = random.Random(_EVALUATION_SEED)
@@ -87,32 +90,33 @@ class MaskedLM(Task):
         draws = uniform(derive_seed(seed, Purpose.MASKING, epoch), tokens.positions)
         return build_batch(tokens, self._masked(tokens, draws < self.rate), plan)
 
-    def question(self, tokens: Tokens) -> Question:
+    def targets(self, tokens: Tokens) -> Targets:
         return self._masked(tokens, tokens["masked"] == 1)
 
-    def _masked(self, tokens: Tokens, chosen: NDArray[np.bool_]) -> Question:
+    def _masked(self, tokens: Tokens, chosen: NDArray[np.bool_]) -> Targets:
         words = tokens["words"]
         chosen = self._hidden(words, chosen)
         inputs = np.where(chosen, self.vocabulary.mask, words)
-        return Question(inputs, of_some_words={"word": np.where(chosen, words, IGNORE)})
+        return Targets(inputs, of_some_words={"word": np.where(chosen, words, IGNORE)})
 
     def _hidden(self, words: NDArray[Any], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """What is masked of the words that were chosen for it."""
+        """The words to mask: of those `chosen`, not <unk> and <mask>."""
         return chosen & (words != self.vocabulary.unk) & (words != self.vocabulary.mask)
 
-    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
+    def loss(self, output: Output, batch: Batch) -> Tensor:
         """The mean over the masked words of a chunk; zero if there are none."""
-        return weighted_loss(self._logits(model, read, batch), batch, "word")
+        return weighted_loss(self._logits(output, batch), batch, "word")
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
+    def count(self, output: Output, batch: Batch) -> CountsSoFar:
         targets = batch.targets["word"]
-        losses = cross_entropy(self._logits(model, read, batch), targets)
+        losses = cross_entropy(self._logits(output, batch), targets)
         return {"loss": losses.sum(), "words": (targets != IGNORE).sum()}
 
-    def _logits(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        """Of the masked words alone: there are many classes."""
-        assert batch.asked is not None
-        return model.head(read.flatten(0, 1).index_select(0, batch.asked))
+    def _logits(self, output: Output, batch: Batch) -> Tensor:
+        """Of the masked words only: with all words of the vocabulary as classes they are large."""
+        assert batch.target_positions is not None
+        of_words = output.representation.flatten(0, 1)
+        return output.readout(of_words.index_select(0, batch.target_positions))
 
     def metrics(self, counts: Counts) -> dict[str, float]:
         require(counts["words"] > 0, _NOTHING_MASKED)
@@ -120,26 +124,26 @@ class MaskedLM(Task):
         return {"loss": loss, "perplexity": math.exp(min(loss, 700)), "score": -loss}
 
     def answer(
-        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+        self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
-        asked = [position for position, word in enumerate(word_of) if words[word] == MASK]
-        if not asked:
+        masked = [position for position, word in enumerate(word_of) if words[word] == MASK]
+        if not masked:
             return {"words": words, "masks": []}
-        probabilities = model.head(read[0, asked]).softmax(-1)
+        probabilities = output.readout(output.representation[0, masked]).softmax(-1)
         return {"words": words, "masks": [self._fillers(row) for row in probabilities]}
 
     def _fillers(self, probabilities: Tensor) -> dict[str, float]:
-        """The likeliest words; pieces of words may read the same, and the likelier one stands."""
+        """The most probable words; of several pieces with the same text, the most probable one."""
         found: dict[str, float] = {}
         best = probabilities.sort(descending=True)
         for index, p in zip(best.indices.tolist(), best.values.tolist(), strict=True):
             found.setdefault(self.vocabulary.decode([index])[0], round(p, 4))
-            if len(found) == _SHOWN:
+            if len(found) == _FILLERS:
                 break
         return found
 
     def as_text(self, answer: Mapping[str, Any]) -> str:
-        """The sentence with its masks filled, and below it the likeliest words for each."""
+        """The sentence with its masks filled, and below it the most probable words."""
         if not answer["masks"]:
             return f"{' '.join(answer['words'])}\n  (no {MASK} to fill)"
         fillers = iter(answer["masks"])

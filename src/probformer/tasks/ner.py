@@ -19,19 +19,20 @@ from probformer.data.spans import (
     spans_strict,
 )
 from probformer.data.vocabulary import Vocabulary
-from probformer.models.readout import Model
+from probformer.models.readout import Output
 from probformer.tasks.labels import IGNORE
 from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Counts, CountsSoFar
 
-_READINGS = {"f1": spans_by_conlleval, "strict f1": spans_strict, "voted f1": spans_by_vote}
+_SPANS = {"f1": spans_by_conlleval, "strict f1": spans_strict, "voted f1": spans_by_vote}
+"""How spans are taken from tags, for each metric."""
 
 
 class NER(Tagging):
-    """Tagging with BIOES tags, judged by the F1 of spans.
+    """Tagging with BIOES tags, evaluated by the F1 of spans.
 
-    "f1" reads predicted tags as conlleval does, "strict f1" only where they are well formed, and
-    "voted f1" as the paper's figures were made.
+    The metrics differ in how spans are taken from ill-formed sequences of predicted tags: "f1" as
+    conlleval does, "strict f1" from well-formed spans only, "voted f1" as for the paper's figures.
     """
 
     def __init__(self, settings: NERSettings, vocabulary: Vocabulary) -> None:
@@ -42,31 +43,31 @@ class NER(Tagging):
     def tags_of(self, sentence: Sentence) -> Sequence[str]:
         return self._reader.to_bioes(super().tags_of(sentence), sentence.place)
 
-    def count_answers(self, logits: Tensor, targets: Tensor) -> CountsSoFar:
+    def count_tags(self, logits: Tensor, targets: Tensor) -> CountsSoFar:
         counts: defaultdict[str, float | Tensor] = defaultdict(float)
-        counts |= super().count_answers(logits, targets)
+        counts |= super().count_tags(logits, targets)
         for gold, guess in zip(targets.tolist(), logits.argmax(-1).tolist(), strict=True):
-            asked = [i for i, tag in enumerate(gold) if tag != IGNORE]
-            both = [[self.tags.name(tags[i]) for i in asked] for tags in (gold, guess)]
-            for reading, spans_of in _READINGS.items():
+            positions = [i for i, tag in enumerate(gold) if tag != IGNORE]
+            both = [[self.tags.name(tags[i]) for i in positions] for tags in (gold, guess)]
+            for name, spans_of in _SPANS.items():
                 right, guessed = map(spans_of, both)
-                counts[f"{reading}: gold"] += len(right)
-                counts[f"{reading}: guessed"] += len(guessed)
-                counts[f"{reading}: right"] += len(right & guessed)
+                counts[f"{name}: gold"] += len(right)
+                counts[f"{name}: guessed"] += len(guessed)
+                counts[f"{name}: right"] += len(right & guessed)
         return counts
 
     def metrics(self, counts: Counts) -> dict[str, float]:
         figures = {
-            reading: f1(*(counts[f"{reading}: {what}"] for what in ("right", "guessed", "gold")))
-            for reading in _READINGS
+            name: f1(*(counts[f"{name}: {what}"] for what in ("right", "guessed", "gold")))
+            for name in _SPANS
         }
-        # Rounded as published: ties are common, and the loss decides them.
+        # Rounded as published; equal scores are common, and the lower loss is then better.
         return {**super().metrics(counts), **figures, "score": round(figures[self.metric], 4)}
 
     def answer(
-        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+        self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
-        answer = super().answer(model, read, words, word_of)
+        answer = super().answer(output, words, word_of)
         spans = sorted(spans_by_conlleval(answer["tags"]))
         return {**answer, "entities": [_entity(span, words) for span in spans]}
 

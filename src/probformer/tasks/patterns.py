@@ -1,4 +1,4 @@
-"""Tags of a word that go together: a word with a role has a parent, a name has no article."""
+"""Joint choice of a word's tags: a word with a role has a parent, a name has no article."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Pattern(NamedTuple):
-    """Three tags of a word, and whether it has the other two, of which there are many."""
+    """Three tags of a word, and whether it has the other two, which have many values."""
 
     role: str
     category: str
@@ -25,10 +25,16 @@ def likeliest_together(
     number_of: Callable[[str, str], int],
     none: Mapping[str, int],
 ) -> dict[str, Tensor]:
-    """The class of each tag, (B, n) each: of all that fit one of the patterns the likeliest.
+    """The most probable classes that fit one of the patterns.
 
-    `number_of` gives a class by tag and name, and `none` the classes of having none; a tag that all
-    patterns have may be without such a class.
+    Args:
+        logits: (B, n, classes) by tag.
+        patterns: The combinations of tags that are allowed.
+        number_of: The class number of a tag and a name.
+        none: The class number of having no such tag; may lack a tag that all patterns have.
+
+    Returns:
+        Class numbers (B, n) by tag.
     """
     scores = {tag: x.float().log_softmax(-1) for tag, x in logits.items()}
     device, classes, choices = scores["role"].device, {}, {}

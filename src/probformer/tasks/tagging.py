@@ -1,4 +1,4 @@
-"""Tagging: one of a column's values for each word."""
+"""Tagging: for each word one of the values of a column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError
 from probformer.models.encoder import Encoder
-from probformer.models.readout import Model
+from probformer.models.readout import Output
 from probformer.models.transformer import Transformer
 from probformer.tasks.batch import Batch
 from probformer.tasks.labels import IGNORE, Labels
@@ -28,7 +28,7 @@ from probformer.tasks.task import (
 
 
 class Tagging(Task):
-    """The tags are those of the training data; another one in dev or test counts as wrong."""
+    """The classes are the tags of the training data; other tags in dev and test count as wrong."""
 
     metric = "accuracy"
 
@@ -57,11 +57,11 @@ class Tagging(Task):
             raise InputError(message)
         return sentence.columns[self.column]
 
-    def build_head(self, encoder: Encoder | Transformer) -> nn.Module:
+    def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
         return nn.Linear(encoder.width, len(self.tags))
 
     def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
-        """A word of several tokens is asked for at its first one."""
+        """The target of a word of several tokens is at its first token."""
         targets = [IGNORE] * len(word_of)
         for first, tag in zip(first_tokens(word_of), self.tags_of(sentence), strict=True):
             targets[first] = self.tags.number(tag)
@@ -70,13 +70,13 @@ class Tagging(Task):
     def warnings(self) -> list[str]:
         return [*super().warnings(), *self.tags.take_warnings("tags")]
 
-    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        return weighted_loss(model.head(read), batch, "tag")
+    def loss(self, output: Output, batch: Batch) -> Tensor:
+        return weighted_loss(output.readout(output.representation), batch, "tag")
 
-    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar:
-        return self.count_answers(model.head(read), batch.targets["tag"])
+    def count(self, output: Output, batch: Batch) -> CountsSoFar:
+        return self.count_tags(output.readout(output.representation), batch.targets["tag"])
 
-    def count_answers(self, logits: Tensor, targets: Tensor) -> CountsSoFar:
+    def count_tags(self, logits: Tensor, targets: Tensor) -> CountsSoFar:
         return {
             "loss": sentence_losses(logits, targets).sum(),
             "sentences": float(len(targets)),
@@ -87,13 +87,14 @@ class Tagging(Task):
     def metrics(self, counts: Counts) -> dict[str, float]:
         loss = counts["loss"] / max(counts["sentences"], 1)
         accuracy = counts["right"] / max(counts["words"], 1)
-        # Rounded as published: ties are common, and the loss decides them.
+        # Rounded as published; equal scores are common, and the lower loss is then better.
         return {"loss": loss, "accuracy": accuracy, "score": round(accuracy, 4)}
 
     def answer(
-        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+        self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
-        best = model.head(read[0, first_tokens(word_of)]).argmax(-1).tolist()
+        of_words = output.representation[0, first_tokens(word_of)]
+        best = output.readout(of_words).argmax(-1).tolist()
         return {"words": words, "tags": [self.tags.name(tag) for tag in best]}
 
     def as_text(self, answer: Mapping[str, Any]) -> str:

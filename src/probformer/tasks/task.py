@@ -1,4 +1,4 @@
-"""The protocol of a task: sentences -> rows -> batch -> loss -> metrics, and answers for users."""
+"""The protocol of a task: sentences -> batch -> output -> loss and metrics, or an answer."""
 
 from __future__ import annotations
 
@@ -7,40 +7,41 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from probformer.crf.posterior import Posterior
 from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
 from probformer.errors import InputError, counted
 from probformer.models.encoder import Encoder
-from probformer.models.readout import Model
+from probformer.models.readout import Output
 from probformer.models.transformer import Transformer
-from probformer.sentinels import ROOT, UNOBSERVED
-from probformer.tasks.batch import PLAIN, Batch, Plan, Question, build_batch
+from probformer.sentinels import UNOBSERVED
+from probformer.tasks.batch import PLAIN, Batch, Plan, Targets, build_batch
 from probformer.tasks.labels import IGNORE
 
 _NAMED = 10
 
 Indices = Sequence[int] | NDArray[np.int64]
 Counts = Mapping[str, float]
-"""Sums over sentences, from which metrics are made; they add up over batches and processes."""
+"""Sums over sentences, from which metrics are computed; added up over batches and processes."""
 CountsSoFar = Mapping[str, float | Tensor]
-"""The same of a batch; what is still being computed is a tensor."""
+"""The same for one batch; tensors stay on the device."""
 
 
 class Task(ABC):
-    """One way to train and judge a model."""
+    """One way to train and evaluate a model; an `Objective` of training."""
+
+    name = "the task"
+    """What error messages call it."""
 
     metric: str
-    """The name of the headline figure."""
+    """The name of the main metric."""
 
     skips_bad_sentences = False
-    """Whether a sentence whose annotation is wrong is left out and counted, or an error."""
+    """Whether a sentence with wrong annotation is left out and counted; an error otherwise."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -48,24 +49,34 @@ class Task(ABC):
 
     @property
     def reads_single_words(self) -> bool:
-        """Whether the head looks at a word alone: then sentences may lie end to end."""
+        """Whether the read-out maps each word by itself, so that sentences may be packed."""
         return True
 
-    # What the classes are.
+    @property
+    def needs_heads(self) -> bool:
+        """Whether loss, metrics or answers take head marginals, and batches have gold heads."""
+        return False
+
+    # Classes
 
     @abstractmethod
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
-        """See the training data before it is encoded."""
+        """Collect the classes of the training data, before any sentence is encoded."""
 
     @abstractmethod
     def check(self, sentence: Sentence) -> None:
-        """Raises an InputError if the annotation of the sentence is wrong."""
+        """Check a sentence's annotation.
 
-    def nothing_to_judge(self, split: EncodedSplit) -> str | None:
-        """Why a model cannot be judged by a split, if that is so."""
+        Raises:
+            InputError: It is missing or wrong.
+        """
+
+    def why_no_metrics(self, split: EncodedSplit) -> str | None:
+        """The reason if no metric can be computed on a split, such as one without targets."""
         return None
 
     def usable(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+        """All sentences, or with `skips_bad_sentences` those whose annotation is right."""
         self._left_out = []
         for sentence in sentences:
             if self.skips_bad_sentences:
@@ -78,21 +89,32 @@ class Task(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """What `learn_classes` learned, as JSON."""
+        """The classes as JSON, as config.json keeps them."""
 
     @abstractmethod
-    def load_state(self, state: Mapping[str, Any]) -> None: ...
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take the classes from what `state` returned."""
 
     @abstractmethod
-    def build_head(self, encoder: Encoder | Transformer) -> nn.Module: ...
+    def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
+        """The layer from the encoder's representation to the classes."""
 
-    # From sentences to batches.
+    # From sentences to batches
 
     @abstractmethod
     def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
-        """Whole numbers by name, one a token, `word_of` being the word that a token belongs to."""
+        """The task's annotation of a sentence as integers.
+
+        Args:
+            sentence: The sentence.
+            word_of: The number of the word that each token belongs to.
+
+        Returns:
+            Columns by name, each with an integer for each token.
+        """
 
     def encode(self, sentences: Iterable[Sentence]) -> EncodedSplit:
+        """Words, gold heads and the task's annotation as integers."""
         return EncodedSplit(self._rows(sentences))
 
     def _rows(self, sentences: Iterable[Sentence]) -> Iterator[EncodedSentence]:
@@ -104,7 +126,7 @@ class Task(ABC):
             yield {"words": ids, "heads": heads, **self.fields_of(sentence, word_of)}
 
     def warnings(self) -> list[str]:
-        """What was odd about the sentences encoded since the last call."""
+        """Problems of the sentences encoded since the last call."""
         left_out, self._left_out = self._left_out, []
         if not left_out:
             return []
@@ -114,45 +136,57 @@ class Task(ABC):
     def training_batch(
         self, split: EncodedSplit, indices: Indices, epoch: int, seed: int, plan: Plan = PLAIN
     ) -> Batch:
-        """Sentences as the model sees them in an epoch of training."""
+        """The sentences at `indices` as the model gets them in an epoch of training."""
         return self.evaluation_batch(split, indices, plan)
 
     def evaluation_batch(self, split: EncodedSplit, indices: Indices, plan: Plan = PLAIN) -> Batch:
-        """Sentences as every model sees them when it is judged."""
+        """The sentences at `indices` as every model gets them in evaluation."""
         tokens = split.gather(indices)
-        return build_batch(tokens, self.question(tokens), plan)
+        return build_batch(tokens, self.targets(tokens), plan)
 
-    def question(self, tokens: Tokens) -> Question:
-        """The fields of `fields_of` are asked for, as they are."""
+    def targets(self, tokens: Tokens) -> Targets:
+        """By default, all columns of `fields_of` are targets of words."""
         names = [name for name in tokens.split.fields if name not in ("words", "heads")]
-        return Question(tokens["words"], of_words={name: tokens[name] for name in names})
+        return Targets(tokens["words"], of_words={name: tokens[name] for name in names})
 
-    # What a model is worth; `read` is what its head reads of a batch.
-
-    @abstractmethod
-    def loss(self, model: Model, read: Tensor, batch: Batch) -> Tensor:
-        """The mean losses of the batch's chunks, added up."""
+    # Loss and metrics
 
     @abstractmethod
-    def count(self, model: Model, read: Tensor, batch: Batch) -> CountsSoFar: ...
+    def loss(self, output: Output, batch: Batch) -> Tensor:
+        """The mean losses of the batch's chunks, added up: a scalar."""
+
+    @abstractmethod
+    def count(self, output: Output, batch: Batch) -> CountsSoFar:
+        """The sums over a batch from which `metrics` are computed."""
 
     @abstractmethod
     def metrics(self, counts: Counts) -> dict[str, float]:
-        """ "loss", the headline figure, and "score", of which more is better.
+        """Metrics of a split.
 
-        What no batch has counted is zero in `counts`.
+        Args:
+            counts: Sums over its batches; zero for a name that no batch has counted.
+
+        Returns:
+            "loss", the main metric, and "score", the higher the better, among others.
         """
 
-    # What a user sees.
+    # Answers
 
     @abstractmethod
     def answer(
-        self, model: Model, read: Tensor, words: Sequence[str], word_of: Sequence[int]
+        self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
-        """The answer for one sentence, as JSON; `read` has a batch of it alone."""
+        """The prediction for one sentence, as JSON.
+
+        Args:
+            output: Of the sentence alone, without padding; see `Output.sentence`.
+            words: Its words.
+            word_of: The number of the word that each token belongs to.
+        """
 
     @abstractmethod
-    def as_text(self, answer: Mapping[str, Any]) -> str: ...
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """An answer as the command line prints it."""
 
 
 def first_tokens(word_of: Sequence[int]) -> list[int]:
@@ -161,28 +195,17 @@ def first_tokens(word_of: Sequence[int]) -> list[int]:
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Of each position that asks for a class that training knows; zero elsewhere."""
+    """Of each position; zero without a target, or with a class that training data does not have."""
     known = targets.masked_fill(targets < 0, IGNORE)
     return F.cross_entropy(logits.movedim(-1, 1), known, reduction="none", ignore_index=IGNORE)
 
 
 def sentence_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """The mean over the words of each sentence, (B, n, classes) -> (B,): as published."""
+    """As published, the mean over the words of each sentence: (B, n, classes) -> (B,)."""
     losses = cross_entropy(logits, targets)
     return losses.sum(1) / (targets != IGNORE).sum(1).clamp(min=1)
 
 
 def weighted_loss(logits: Tensor, batch: Batch, name: str) -> Tensor:
+    """Σ weight × cross-entropy over the targets of one name."""
     return (cross_entropy(logits, batch.targets[name]) * batch.weights[name]).sum()
-
-
-def gold_head_loss(posterior: Posterior, batch: Batch, channel: int) -> Tensor:
-    """−log P(gold head), on average over a chunk's words whose gold head is a value of H."""
-    assert posterior.head_marginals is not None
-    assert batch.heads is not None
-    heads = batch.heads
-    p = posterior.head_marginals[:, channel].gather(2, heads.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-    if posterior.root_head_marginals is not None:
-        p = torch.where(heads == ROOT, posterior.root_head_marginals[:, channel], p)
-    losses = -p.clamp(min=torch.finfo(p.dtype).tiny).log()
-    return (losses * batch.weights["heads"]).sum()

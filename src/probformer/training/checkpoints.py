@@ -1,9 +1,9 @@
-"""What a run needs to go on after it was stopped at any moment."""
+"""Checkpoints: all that a run needs to continue after it was stopped at any moment."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,45 +11,63 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from probformer.runs.files import (
-    is_sealed,
-    read_json,
-    read_tensors,
-    seal,
-    share,
-    write_json,
-    write_tensors,
-)
+from probformer.runs.files import seal, share, write_json, write_tensors
 
-_BEST = "best.safetensors"
+BEST = "best.safetensors"
+"""In a checkpoint: the weights of the best epoch so far."""
+_QUICK = 0.2
+"""Seconds. If saving takes no longer, there is a checkpoint after every epoch, however short."""
+_TIMES_APART = 10
+"""Otherwise epochs are saved at least this many times the duration of a save apart."""
 
 
 @dataclass
 class Progress:
-    """How far training is. Randomness needs no state: it is a function of seed and place."""
+    """How far training is. Randomness has no state: it is a function of seed and position."""
 
     epoch: int = 0
-    """The epoch to be done next, or going on."""
+    """The current epoch, from 0."""
     batch: int = 0
-    """The batch of it to be done next."""
+    """The next batch of the epoch, from 0."""
     step: int = 0
-    """Updates done in all."""
+    """Number of updates so far, over all epochs."""
     loss: float = 0.0
-    """Sum of this epoch's chunk losses so far."""
+    """Sum of the losses of this epoch's chunks so far."""
     chunks: int = 0
+    """Number of these chunks."""
     seconds: float = 0.0
     """Time spent on training in this epoch."""
     best: dict[str, float] | None = None
-    """Dev metrics of the best epoch so far, and its number."""
+    """Dev metrics of the best epoch so far, and its number from 1."""
     schedule: dict[str, Any] = field(default_factory=dict)
+    """The state of the learning rate schedule."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    path: Path
-    progress: Progress
-    model: dict[str, Tensor]
-    optimizer: dict[str, Tensor]
+class Checkpointer:
+    """Saves checkpoints of a run, and says when it is time to."""
+
+    def __init__(self, run_folder: Path, weights: Path, minutes: float) -> None:
+        """`weights` are those of the best epoch; `minutes` apart are checkpoints in an epoch."""
+        self.folder, self.weights, self.minutes = run_folder / "state", weights, minutes
+        self._last, self._took = time.monotonic(), 0.0
+
+    def is_due(self) -> bool:
+        """Within an epoch."""
+        return time.monotonic() - self._last > 60 * self.minutes
+
+    def is_due_after_epoch(self) -> bool:
+        """Unless epochs are so short that saving would take a large part of the time."""
+        waited = time.monotonic() - self._last
+        return self._took <= _QUICK or waited >= _TIMES_APART * self._took
+
+    def save(self, progress: Progress, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        begin = time.monotonic()
+        save_checkpoint(self.folder, progress, model, optimizer, self.weights)
+        self.skip(time.monotonic() - begin)
+
+    def skip(self, took: float = 0.0) -> None:
+        """Count a checkpoint as saved: another process has done it."""
+        self._last, self._took = time.monotonic(), took
 
 
 def save_checkpoint(
@@ -59,7 +77,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     best: Path,
 ) -> None:
-    """Writes a folder `step-…` with all of it; then only that one and the one before it stay."""
+    """Write a folder `step-…` with all of it; then remove all but that one and the one before."""
     part = folder / "part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -67,46 +85,14 @@ def save_checkpoint(
     write_tensors(part / "optimizer.safetensors", _optimizer_tensors(model, optimizer))
     write_json(part / "progress.json", asdict(progress))
     if best.is_file():
-        share(best, part / _BEST)
-    # The same step ends one epoch and begins the next: two states, two names.
+        share(best, part / BEST)
+    # One step can end an epoch and begin the next: two states, so the name has the epoch too.
     target = folder / f"step-{progress.step:09d}-epoch-{progress.epoch:06d}"
     seal(part, target)
     before = [path for path in sorted(folder.glob("step-*")) if path < target]
     for old in folder.glob("step-*"):
         if old != target and old not in before[-1:]:
             shutil.rmtree(old)
-
-
-def newest_checkpoint(folder: Path, warn: Callable[[str], None]) -> Checkpoint | None:
-    """The newest whole checkpoint; a damaged one is reported and the one before it taken."""
-    for path in sorted(folder.glob("step-*"), reverse=True):
-        if not is_sealed(path):
-            warn(f"{path}: the checkpoint is damaged; going back to the one before")
-            continue
-        return Checkpoint(
-            path,
-            Progress(**read_json(path / "progress.json")),
-            read_tensors(path / "model.safetensors"),
-            read_tensors(path / "optimizer.safetensors"),
-        )
-    return None
-
-
-def restore(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    model.load_state_dict(checkpoint.model)
-    for name, parameter in model.named_parameters():
-        prefix = f"{name}/"
-        for key, value in checkpoint.optimizer.items():
-            if key.startswith(prefix):
-                optimizer.state[parameter][key.removeprefix(prefix)] = value.to(parameter.device)
-
-
-def restore_best(checkpoint: Path, best: Path) -> None:
-    """The best weights as they were at the checkpoint: those of a later epoch are forgotten."""
-    if (checkpoint / _BEST).is_file():
-        share(checkpoint / _BEST, best)
-    else:
-        best.unlink(missing_ok=True)
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

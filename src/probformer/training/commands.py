@@ -1,30 +1,28 @@
-"""What the command line does with runs."""
+"""The commands that train and evaluate runs, or describe their data."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 from probformer.config import RunSettings
 from probformer.config.lookup import read_settings
 from probformer.data.corpus import build_vocabulary, load_corpus, load_split
-from probformer.errors import counted, require, require_whole
-from probformer.runs.model_card import figures_text
+from probformer.errors import InputError, counted, require, require_whole
+from probformer.runs.figures import format_metric, format_metrics
 from probformer.runs.run_folder import has_begun, load_run
 from probformer.training.evaluation import evaluate
+from probformer.training.locks import run_lock
 from probformer.training.memory import keep_freed_memory
 from probformer.training.processes import join_processes
-from probformer.training.progress import LineReporter, Reporter, build_reporter, shown
-from probformer.training.seeds import (
-    Results,
-    one_after_the_other,
-    parse_seeds,
-    side_by_side,
-    summary,
-)
-from probformer.training.start import check_lengths, encode_split, prepare, skipped_lines
-from probformer.training.stopping import Stopped, StopSignal, only_one
+from probformer.training.progress import LineReporter, Reporter, build_reporter
+from probformer.training.seeds import Results, parse_seeds, side_by_side, summary
+from probformer.training.splits import check_lengths, encode_split, skipped_lines
+from probformer.training.start import prepare
+from probformer.training.stopping import Stopped, StopSignal
 
 
 def train_seeds(
@@ -37,21 +35,17 @@ def train_seeds(
     init: Path | None,
     resume: bool,
 ) -> None:
-    """One run, or one a seed with mean and standard deviation."""
+    """Train one run, or one for each of several seeds, and print the results."""
     settings = read_settings(config, changes)
     folder = out or Path("runs") / Path(config).stem
     require_whole("parallel", parallel)
     if not seeds:
-        require(parallel == 1, "--parallel is for several --seeds")
+        require(parallel == 1, "--parallel needs several --seeds")
         results = train_one(settings, folder, data, init, resume)
         if join_processes().is_main_process:
             print_results(results, folder)
         return
     folders = {seed: folder / f"seed-{seed}" for seed in parse_seeds(seeds)}
-
-    def train(seed: int) -> Results:
-        changed = read_settings(config, [*changes, f"seed={seed}"])
-        return train_one(changed, folders[seed], data, init, resume, name=f"seed {seed}")
 
     def command(seed: int) -> list[str]:
         line = [sys.executable, "-m", "probformer.cli", "train", config]
@@ -59,10 +53,18 @@ def train_seeds(
         line += [part for change in (*changes, f"seed={seed}") for part in ("--set", change)]
         return line + (["--init", str(init)] if init else []) + (["--resume"] if resume else [])
 
-    if parallel == 1:
-        failures = one_after_the_other([*folders], train)
-    else:
+    failures: dict[int, str] = {}
+    if parallel > 1:
         failures = side_by_side({seed: command(seed) for seed in folders}, parallel)
+    else:
+        for seed in folders:
+            changed = read_settings(config, [*changes, f"seed={seed}"])
+            try:
+                train_one(changed, folders[seed], data, init, resume, name=f"seed {seed}")
+            except InputError as error:
+                if "RANK" in os.environ:  # the other processes may still train this seed
+                    raise
+                failures[seed] = str(error)
     if join_processes().is_main_process:
         done = {seed: path for seed, path in folders.items() if seed not in failures}
         print(*summary(done), f"the runs are in {folder}", sep="\n")
@@ -78,37 +80,50 @@ def train_one(
     resume: bool = False,
     name: str = "",
 ) -> Results:
+    """Train one run to its end, with a lock on its folder.
+
+    Args:
+        settings: The settings of the run.
+        folder: The run folder.
+        data: The folder of the data's files.
+        init: A run whose encoder a new run starts from.
+        resume: Continue the run in the folder, if there is one.
+        name: What its lines of output begin with.
+
+    Returns:
+        Metrics by split.
+    """
     accelerator = join_processes()
     reporter = build_reporter(accelerator.is_main_process, name)
+    stop = StopSignal()
+    keep_freed_memory()
     try:
-        if not accelerator.is_main_process:
-            return _train(settings, folder, data, reporter, accelerator, init, resume)
-        # The processes before a restart may still be ending, on another node or as orphans.
-        with only_one(folder, patience=60.0 if accelerator.num_processes > 1 else 0.0):
-            return _train(settings, folder, data, reporter, accelerator, init, resume)
+        with ExitStack() as stack:
+            if accelerator.is_main_process:
+                # Processes before a restart may still be ending, on another node or as orphans.
+                patience = 60.0 if accelerator.num_processes > 1 else 0.0
+                stack.enter_context(run_lock(folder, patience))
+            training = prepare(settings, folder, data, reporter, accelerator, init, resume, stop)
+            with stop:
+                return training.train()
     except Stopped as stopped:
-        reporter.say(f"stopped; the same command with --resume goes on from {folder}")
+        reporter.say(f"stopped; the same command with --resume continues the run in {folder}")
         raise SystemExit(128 + stopped.signal_number) from None
     finally:
         reporter.close()
 
 
-def _train(settings, folder, data, reporter, accelerator, init, resume) -> Results:
-    keep_freed_memory()
-    training = prepare(settings, folder, data, reporter, accelerator, init, resume)
-    with StopSignal() as training.stop:
-        return training.train()
-
-
 def print_results(results: Results, folder: Path) -> None:
+    """Print a line for each split."""
     for split, metrics in results.items():
-        print(f"{split}: {figures_text(metrics)}")
+        print(f"{split}: {format_metrics(metrics)}")
     print(f"the run is in {folder}")
 
 
 def evaluate_run(folder: Path, data: Path, split: str) -> None:
+    """Print the metrics of a trained model on a split of its data."""
     run = load_run(folder)
-    message = "holds a model without run.toml, which would say what data it is for"
+    message = "holds a model without run.toml, so its data is not known"
     require(has_begun(folder), f"{folder}: {message}")
     sentences = load_split(run.settings.data, data, split)
     accelerator = join_processes()
@@ -121,10 +136,11 @@ def evaluate_run(folder: Path, data: Path, split: str) -> None:
     if accelerator.is_main_process:
         for name, value in metrics.items():
             if name != "score":
-                print(f"{name} {shown(value)}")
+                print(f"{name} {format_metric(value)}")
 
 
 def describe_data(config: str, changes: list[str], data: Path) -> None:
+    """Print sizes, columns and vocabulary of a config's data."""
     settings = read_settings(config, changes)
     corpus = load_corpus(settings.data, data)
     vocabulary = build_vocabulary(settings.vocabulary, corpus.counted)

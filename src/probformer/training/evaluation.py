@@ -1,10 +1,8 @@
-"""How good a model is on a split, and in what precision it is asked."""
+"""Metrics of a model on a split."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
@@ -15,18 +13,12 @@ from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
 from probformer.models.readout import Model
 from probformer.tasks import Task
+from probformer.tasks.objective import evaluation_plan
+from probformer.training.precision import matrix_products
 from probformer.training.processes import from_all_processes
 
-TOKENS, TOKENS_ON_GPU = 4096, 16384
-"""Of a batch, padding included."""
-
-
-@contextmanager
-def products_in(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Matrix products in some precision; tf32 stays until the next call."""
-    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-    with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
-        yield
+MAX_TOKENS, MAX_TOKENS_ON_GPU = 4096, 16384
+"""The largest number of tokens of a batch, with padding."""
 
 
 @torch.no_grad()
@@ -37,16 +29,28 @@ def evaluate(
     accelerator: Accelerator,
     precision: Precision = "fp32",
 ) -> dict[str, float]:
-    """Metrics over a whole split; processes share the batches."""
+    """Evaluate a model on a whole split; several processes share its batches.
+
+    Args:
+        model: The model, which is put into evaluation mode.
+        task: Counts and computes the metrics.
+        split: The encoded sentences.
+        accelerator: The device, and the other processes.
+        precision: Of matrix products.
+
+    Returns:
+        The task's metrics.
+    """
     model.eval()
     on_gpu = accelerator.device.type == "cuda"
-    batches = evaluation_batches(split.lengths, TOKENS_ON_GPU if on_gpu else TOKENS)
+    plan = evaluation_plan(task, model.encoder)
+    batches = evaluation_batches(split.lengths, MAX_TOKENS_ON_GPU if on_gpu else MAX_TOKENS)
     own: defaultdict[str, list[float | Tensor]] = defaultdict(list)
     for indices in batches[accelerator.process_index :: accelerator.num_processes]:
-        batch = task.evaluation_batch(split, indices).to(accelerator.device)
-        with products_in(precision, accelerator.device):
-            read, _ = model(batch.words, batch.mask)
-            counts = task.count(model, read, batch)
+        batch = task.evaluation_batch(split, indices, plan).to(accelerator.device)
+        with matrix_products(precision, accelerator.device):
+            output = model(batch.words, batch.mask, attention=task.needs_heads)
+            counts = task.count(output, batch)
         for name, value in counts.items():
             own[name].append(value)
     total: defaultdict[str, float] = defaultdict(float)

@@ -1,11 +1,11 @@
-"""Training, as the paper did it: Adam, chunks whose gradients add up, clipping, a plateau on dev.
+"""The training loop of the paper: Adam, chunks whose gradients add up, clipping, a schedule on dev.
 
 Nothing random has a state. The order of sentences, masks and dropout are functions of the seed and
-of the place in training, so a run that is stopped and resumed, or that is shared by several
-processes, goes the same way as one that is not (on a GPU, but for dropout and rounding).
+of the position in training. So a run that is stopped and resumed, or shared by several processes,
+gives the same result as one that is not (on a GPU, up to dropout and rounding).
 
-A GPU is never waited for within an epoch, but once in a while: batches are made and steps handed
-over while it is still busy with earlier ones.
+Within an epoch the CPU waits for a GPU only every `Updates.max_pending` updates: it builds batches
+and launches steps while the GPU still works on earlier ones.
 """
 
 from __future__ import annotations
@@ -13,60 +13,46 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from accelerate import Accelerator
-from torch import Tensor
 
-from probformer.config import RunSettings
-from probformer.data.batches import Indices, training_batches
+from probformer.data.batches import Indices
 from probformer.data.encoded import EncodedSplit
 from probformer.data.randomness import Purpose, derive_seed
-from probformer.data.word_dropout import drop_words
 from probformer.errors import InputError
 from probformer.runs.files import read_tensors
 from probformer.runs.run_folder import (
     WEIGHTS,
     Run,
     append_metrics,
-    forget_metrics_after,
-    holds_run,
+    drop_metrics_after,
     read_metrics,
     write_model_card,
     write_weights,
 )
-from probformer.sentinels import ROOT
-from probformer.tasks.batch import Batch, Plan
-from probformer.tasks.task import gold_head_loss
-from probformer.training.captured import CapturedGradients, Gradients
-from probformer.training.checkpoints import (
-    Checkpoint,
-    Progress,
-    newest_checkpoint,
-    restore,
-    restore_best,
-    save_checkpoint,
-)
-from probformer.training.evaluation import evaluate, products_in
-from probformer.training.processes import ask_first, sum_over_processes
+from probformer.tasks import build_auxiliary
+from probformer.tasks.batch import Plan
+from probformer.training.batching import MAX_TOKENS, TrainingBatches, plan_for
+from probformer.training.checkpoints import Checkpointer, Progress
+from probformer.training.evaluation import evaluate
+from probformer.training.gradients import CapturedGradients, EagerGradients
+from probformer.training.loss import TrainingLoss
+from probformer.training.processes import on_main_process, sum_over_processes
 from probformer.training.progress import Reporter
+from probformer.training.resume import Checkpoint
 from probformer.training.schedule import build_schedule
 from probformer.training.stopping import Stopped, StopSignal
-from probformer.training.trackers import write_curves
+from probformer.training.trackers import write_tensorboard
 from probformer.training.updates import DeviceUpdates, Updates
 
-WORDS_TOGETHER = 16384
-"""So many words of a batch, with padding, go through the model at once."""
-_SHORT_SAVE = 0.2
-"""Seconds. A checkpoint that takes no longer is made after each epoch, however short that is."""
-_SAVES_APART = 10
-"""One that takes longer has to wait until so many times its own time has passed."""
+AfterEpoch = Callable[[dict[str, Any]], None]
+"""Gets the line of metrics.jsonl that an epoch has written; an exception it raises ends the run."""
 
 
 @dataclass
@@ -78,94 +64,76 @@ class Training:
     folder: Path
     accelerator: Accelerator
     reporter: Reporter
-    progress: Progress = field(default_factory=Progress)
     stop: StopSignal = field(default_factory=StopSignal)
-    after_epoch: Callable[[dict[str, Any]], None] = lambda line: None
-    """Is told the line of each epoch once it is written; what it raises ends the run."""
+    after_epoch: AfterEpoch = lambda line: None
+    plan: Plan | None = None
+    """The layout of batches; None: the one that suits device and model."""
 
     def __post_init__(self) -> None:
-        self.settings: RunSettings = self.run.settings
-        self.training = self.settings.training
+        self.settings = self.run.settings.training
+        self.progress = Progress()
         self.model = self.run.model.to(self.accelerator.device)
-        for parameter in self.model.parameters():
+        parameters = [*self.model.parameters()]
+        for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter)
         self.on_gpu = self.accelerator.device.type == "cuda"
+        self.batch_loss = TrainingLoss(
+            self.model,
+            self.run.task,
+            build_auxiliary(self.settings, self.model.encoder),
+            self.settings.precision,
+            self.accelerator.device,
+        )
+        plan = self.plan or plan_for(self.run, self.batch_loss.needs_heads, self.on_gpu)
+        self.batches = TrainingBatches(
+            self.run.settings,
+            self.run.task,
+            self.splits["train"],
+            plan,
+            MAX_TOKENS if self.on_gpu else 0,
+        )
         self.loss = torch.zeros((), device=self.accelerator.device)
-        """Of the update to be made, summed over its chunks like the gradients."""
-        parameters, kind = [*self.model.parameters()], DeviceUpdates if self.on_gpu else Updates
-        self.updates = kind(parameters, self.loss, self.training)
-        self.optimizer = self.updates.optimizer
-        self.gradients = self._build_gradients()
-        self.plan = self._plan()
-        batches = math.ceil(len(self.splits["train"]) / self.training.batch)
+        """The loss of the next update, summed over its chunks as the gradients are."""
+        captured = self.on_gpu and self.run.settings.encoder.has_fixed_steps
+        gradients = CapturedGradients if captured else EagerGradients
+        self.gradients = gradients(self.batch_loss, self.loss, parameters)
+        updates = DeviceUpdates if self.on_gpu else Updates
+        self.updates = updates(parameters, self.loss, self.settings)
+        batches = math.ceil(len(self.splits["train"]) / self.settings.batch)
         self.schedule = build_schedule(
-            self.training.schedule, self.training.learning_rate, batches * self.training.epochs
+            self.settings.schedule, self.settings.learning_rate, batches * self.settings.epochs
         )
-        self._shown = self.splits["train"]
-        self._saved, self._save_took = time.monotonic(), 0.0
-        self._unread: list[tuple[str, int]] = []
-        """Place and number of chunks of the updates of which nobody knows yet what they found."""
-
-    def _build_gradients(self) -> Gradients:
-        captured = self.on_gpu and self.settings.encoder.has_fixed_steps
-        kind = CapturedGradients if captured else Gradients
-        return kind(self.batch_loss, self.loss, [*self.model.parameters()])
-
-    def _plan(self) -> Plan:
-        """On a GPU shapes repeat, and sentences lie end to end where kernels know of that."""
-        encoder, heads = self.settings.encoder, self.training.gold_heads
-        can_pack = self.model.encoder.can_pack
-        packed = heads is None and can_pack(
-            self.run.task.reads_single_words, self.training.precision
+        self.checkpointer = Checkpointer(
+            self.folder, self.folder / WEIGHTS, self.settings.checkpoint_minutes
         )
-        return Plan(
-            chunk=self.training.chunk,
-            packed=self.on_gpu and packed,
-            front=encoder.extra_places,
-            rounded=self.on_gpu,
-            longest=encoder.max_words,
-            lowest_head=None if heads is None else ROOT if encoder.has_root else 0,
-        )
+        self._pending: list[tuple[str, int]] = []
+        """Updates not yet read back: their place in training and their number of chunks."""
 
-    def resume(self) -> bool:
-        """Go back to the last whole checkpoint; false if there is none, and nothing to lose."""
-        found = ask_first(self.accelerator, self._newest_checkpoint)
-        if found is not None:
-            restore(found, self.model, self.optimizer)
-            self.progress = found.progress
-            self.schedule.load_state(self.progress.schedule)
-            if self.accelerator.is_main_process:
-                restore_best(found.path, self.folder / WEIGHTS)
-        if self.accelerator.is_main_process:
-            forget_metrics_after(self.folder, self.progress.epoch)
-        return found is not None
-
-    def _newest_checkpoint(self) -> Checkpoint | None:
-        found = newest_checkpoint(self.folder / "state", self.reporter.warn)
-        if found is None and holds_run(self.folder):
-            reason = "holds a model, but no whole checkpoint to go on from"
-            raise InputError(f"{self.folder}: {reason}; --out chooses another folder")
-        return found
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go back to the state of a checkpoint."""
+        checkpoint.load_into(self.model, self.updates.optimizer)
+        self.progress = checkpoint.progress
+        self.schedule.load_state(self.progress.schedule)
 
     def train(self) -> dict[str, dict[str, float]]:
-        """All epochs that are left; then the figures of the best one."""
+        """Train all epochs that are left.
+
+        Returns:
+            By split, the metrics of the weights of the best epoch.
+
+        Raises:
+            Stopped: A signal has come; there is a checkpoint to resume from.
+            InputError: A loss or a gradient is not finite.
+        """
         if self.progress.step == 0:
-            self._save()  # the weights that the run starts with may come from elsewhere
-        while self.progress.epoch < self.training.epochs and not self.schedule.finished:
+            self._save()  # the initial weights may come from another run
+        while self.progress.epoch < self.settings.epochs and not self.schedule.finished:
             self._epoch()
-            self.after_epoch(self._judge())
+            self.after_epoch(self._end_epoch())
         return self._finish()
 
     def _epoch(self) -> None:
-        progress, split = self.progress, self.splits["train"]
-        batches = training_batches(
-            split.lengths,
-            self.training.batch,
-            progress.epoch,
-            self.settings.seed,
-            self.training.by_length,
-        )
-        self._shown = self._show(split)
+        progress, batches = self.progress, self.batches.of_epoch(self.progress.epoch)
         self.model.train()
         begin = time.monotonic() - progress.seconds
         while progress.batch < len(batches):
@@ -173,55 +141,41 @@ class Training:
             progress.batch += 1
             progress.step += 1
             if progress.batch == len(batches):
-                self._settle()
+                self._read_back()
             progress.seconds = time.monotonic() - begin
-            speed = progress.batch * self.training.batch / max(progress.seconds, 1e-9)
-            self.reporter.batch_done(progress, len(batches), self.training.epochs, speed)
+            speed = progress.batch * self.settings.batch / max(progress.seconds, 1e-9)
+            self.reporter.batch_done(progress, len(batches), self.settings.epochs, speed)
             stop = self._must_stop()
-            if stop or time.monotonic() - self._saved > 60 * self.training.checkpoint_minutes:
+            if stop or self.checkpointer.is_due():
                 self._save()
             if stop:
                 raise Stopped(self.stop.received or signal.SIGTERM)
 
     def _update(self, indices: Indices) -> None:
-        """Chunks of a batch each give a gradient; their sum is clipped and given to Adam."""
-        size = self.training.chunk or self.training.batch
-        chunks = [indices[start : start + size] for start in range(0, len(indices), size)]
-        numbers = range(self.accelerator.process_index, len(chunks), self.accelerator.num_processes)
-        passes = self._passes(chunks, numbers)
+        """One step: the gradients of a batch's chunks are added up, clipped and given to Adam."""
+        progress, chunks = self.progress, self.batches.chunks(indices)
+        own = range(self.accelerator.process_index, len(chunks), self.accelerator.num_processes)
+        passes = self.batches.passes(chunks, own)
         if not passes:
             self.gradients.clear()
-        for together in passes:
-            place = self.progress.step, together[0]
-            # Of its own device alone: a seed for all devices takes long to set.
+        for numbers in passes:
+            place = progress.step, numbers[0]
+            # The seed of one device; setting that of all devices takes long.
             set_seed = torch.cuda.manual_seed if self.on_gpu else torch.manual_seed
-            set_seed(derive_seed(self.settings.seed, Purpose.DROPOUT, *place))
-            batch = self._batch_of(np.concatenate([chunks[number] for number in together]))
-            self.gradients.add(batch, first=together is passes[0])
-        self._add_up()
-        self.updates.apply(self.schedule.rate(self.progress.step))
-        at = f"epoch {self.progress.epoch + 1}, batch {self.progress.batch + 1}"
-        self._unread.append((at, len(chunks)))
-        if len(self._unread) == self.updates.unread:
-            self._settle()
+            set_seed(derive_seed(self.run.settings.seed, Purpose.DROPOUT, *place))
+            batch = self.batches.build([chunks[number] for number in numbers], progress.epoch)
+            self.gradients.add(batch, first=numbers is passes[0])
+        self._sum_over_processes()
+        self.updates.apply(self.schedule.rate(progress.step))
+        at = f"epoch {progress.epoch + 1}, batch {progress.batch + 1}"
+        self._pending.append((at, len(chunks)))
+        if len(self._pending) == self.updates.max_pending:
+            self._read_back()
 
-    def _passes(self, chunks: Sequence[Indices], numbers: Iterable[int]) -> list[list[int]]:
-        """Which chunks go through the model together: on a GPU, all that fit."""
-        passes: list[list[int]] = []
-        lengths, sentences, longest = self.splits["train"].lengths, 0, 0
-        for number in numbers:
-            sentences += len(chunks[number])
-            longest = max(longest, int(lengths[chunks[number]].max()))
-            if not passes or not self.on_gpu or sentences * longest > WORDS_TOGETHER:
-                passes.append([])
-                sentences, longest = len(chunks[number]), int(lengths[chunks[number]].max())
-            passes[-1].append(number)
-        return passes
-
-    def _settle(self) -> None:
-        """Wait for what the updates so far found."""
-        made, self._unread = self._unread, []
-        for (place, chunks), (loss, norm) in zip(made, self.updates.read(), strict=True):
+    def _read_back(self) -> None:
+        """Wait for the losses and gradient norms of all updates so far, and check them."""
+        pending, self._pending = self._pending, []
+        for (place, chunks), (loss, norm) in zip(pending, self.updates.read_back(), strict=True):
             for name, value in (("loss", loss), ("gradient's norm", norm)):
                 if not math.isfinite(value):
                     advice = "a lower training.learning_rate may help; the last checkpoint is kept"
@@ -230,42 +184,16 @@ class Training:
             self.progress.chunks += chunks
 
     def _must_stop(self) -> bool:
-        """Several processes agree about it, as often as all of them wait anyway."""
+        """Whether any process has a signal; several processes agree when all read back anyway."""
         stop = self.stop.received is not None
         if self.accelerator.num_processes == 1:
             return stop
-        if self.progress.step % self.updates.unread:
+        if self.progress.step % self.updates.max_pending:
             return False
         return sum_over_processes(self.accelerator, torch.tensor([float(stop)])).item() > 0
 
-    def _batch_of(self, indices: Indices) -> Batch:
-        epoch, seed = self.progress.epoch, self.settings.seed
-        return self.run.task.training_batch(self._shown, indices, epoch, seed, self.plan)
-
-    def _show(self, split: EncodedSplit) -> EncodedSplit:
-        """A split as an epoch shows it: some of its words may be unknown."""
-        strength, unknown = self.settings.vocabulary.word_dropout, self.run.vocabulary.unk
-        if not strength:
-            return split
-        seed = derive_seed(self.settings.seed, Purpose.WORD_DROPOUT, self.progress.epoch)
-        return drop_words(split, unknown, strength, seed)
-
-    def batch_loss(self, batch: Batch) -> Tensor:
-        """Of each chunk the task's mean loss, the penalty, and the loss of gold heads if asked."""
-        task, training = self.run.task, self.training
-        with products_in(training.precision, self.accelerator.device):
-            heads = training.gold_heads is not None
-            read, posterior = self.model(batch.words, batch.mask, heads, batch.packing)
-            loss = task.loss(self.model, read, batch)
-        if training.penalty:
-            loss = loss + batch.chunks * training.penalty * self.model.encoder.penalty()
-        if training.gold_heads is not None:
-            channel, weight = training.gold_heads.channel, training.gold_heads.weight
-            loss = loss + weight * gold_head_loss(posterior, batch, channel)
-        return loss
-
-    def _add_up(self) -> None:
-        """The loss and the parameters' gradients, over all processes."""
+    def _sum_over_processes(self) -> None:
+        """Add up the loss and the parameters' gradients of all processes."""
         if self.accelerator.num_processes == 1:
             return
         parts = [self.loss, *(p.grad for p in self.model.parameters() if p.grad is not None)]
@@ -274,16 +202,12 @@ class Training:
         for part, sum_ in zip(parts, summed, strict=True):
             part.copy_(sum_.view_as(part))
 
-    def _judge(self) -> dict[str, Any]:
-        """Dev metrics after an epoch: schedule, best weights, a line, a checkpoint."""
+    def _end_epoch(self) -> dict[str, Any]:
+        """Evaluate on dev, keep the weights if they are the best so far, write metrics."""
         progress = self.progress
         rate = self.schedule.rate(progress.step - 1)
         with self.updates.averaged():
-            given = self.splits["dev"], self.accelerator, self.training.precision
-            metrics = evaluate(self.model, self.run.task, *given)
-            if not math.isfinite(metrics["loss"]):
-                found = f"the dev loss is {metrics['loss']} in epoch {progress.epoch + 1}"
-                raise InputError(f"{found}; the last checkpoint is kept")
+            metrics = self._dev_metrics()
             best = progress.best or {"score": -math.inf, "loss": math.inf}
             if (metrics["score"], -metrics["loss"]) > (best["score"], -best["loss"]):
                 progress.best = {**metrics, "epoch": progress.epoch + 1}
@@ -301,40 +225,36 @@ class Training:
         }
         if self.accelerator.is_main_process:
             append_metrics(self.folder, line)
-            if self.training.tensorboard:
-                write_curves(self.folder / "tensorboard", read_metrics(self.folder))
-        self.reporter.epoch_done(line, self.run.task.metric, self.training.epochs)
+            if self.settings.tensorboard:
+                write_tensorboard(self.folder / "tensorboard", read_metrics(self.folder))
+        self.reporter.epoch_done(line, self.run.task.metric, self.settings.epochs)
         progress.epoch, progress.batch = progress.epoch + 1, 0
         progress.loss, progress.chunks, progress.seconds = 0.0, 0, 0.0
-        if self._worth_saving():
+        last = progress.epoch == self.settings.epochs or self.schedule.finished
+        if last or self.checkpointer.is_due_after_epoch():
             self._save()
         return line
 
-    def _worth_saving(self) -> bool:
-        """After an epoch: always, unless epochs are so short that checkpoints would take longer."""
-        last = self.progress.epoch == self.training.epochs or self.schedule.finished
-        waited = time.monotonic() - self._saved
-        quick = self._save_took <= _SHORT_SAVE
-        return last or quick or waited >= _SAVES_APART * self._save_took
+    def _dev_metrics(self) -> dict[str, float]:
+        dev, precision = self.splits["dev"], self.settings.precision
+        metrics = evaluate(self.model, self.run.task, dev, self.accelerator, precision)
+        if not math.isfinite(metrics["loss"]):
+            found = f"the dev loss is {metrics['loss']} in epoch {self.progress.epoch + 1}"
+            raise InputError(f"{found}; the last checkpoint is kept")
+        return metrics
 
     def _save(self) -> None:
-        begin = time.monotonic()
-        self._settle()
+        self._read_back()
         self.progress.schedule = self.schedule.state()
         if self.accelerator.is_main_process:
-            save_checkpoint(
-                self.folder / "state",
-                self.progress,
-                self.model,
-                self.optimizer,
-                best=self.folder / WEIGHTS,
-            )
-        self._saved = time.monotonic()
-        self._save_took = self._saved - begin
+            self.checkpointer.save(self.progress, self.model, self.updates.optimizer)
+        else:
+            self.checkpointer.skip()
 
     def _finish(self) -> dict[str, dict[str, float]]:
+        """Evaluate the best weights on all splits but train, in float32, and write the results."""
         best = deepcopy(self.model)
-        weights = ask_first(self.accelerator, lambda: read_tensors(self.folder / WEIGHTS))
+        weights = on_main_process(self.accelerator, lambda: read_tensors(self.folder / WEIGHTS))
         best.load_state_dict(weights)
         results = {
             name: evaluate(best, self.run.task, split, self.accelerator)
@@ -342,7 +262,7 @@ class Training:
             if name != "train"
         }
         if self.accelerator.is_main_process:
-            forget_metrics_after(self.folder, self.progress.epoch)
+            drop_metrics_after(self.folder, self.progress.epoch)
             best_epoch = (self.progress.best or {}).get("epoch")
             append_metrics(self.folder, {"final": results, "best_epoch": best_epoch})
             write_model_card(self.folder, self.run, results)

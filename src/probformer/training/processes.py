@@ -1,7 +1,7 @@
 """The processes that share a run.
 
-The first of them alone reads and writes the run folder, and tells the others what it found there:
-on a cluster they may see a shared folder as it was a minute ago.
+Only the main process reads and writes the run folder, and sends the others what it has read: on a
+cluster, other nodes may see an outdated state of a shared folder.
 """
 
 from __future__ import annotations
@@ -23,27 +23,28 @@ from torch.distributed.rendezvous import rendezvous
 from probformer.errors import InputError, is_out_of_memory, require
 
 TIMEOUT = timedelta(minutes=10)
-"""Who has waited so long for another process gives up."""
+"""How long a process waits for another one before it gives up."""
 
 Found = TypeVar("Found")
 
 
 def join_processes() -> Accelerator:
-    """The device, and the other processes if torchrun or accelerate started several."""
+    """The device, and the other processes if torchrun or accelerate has started several."""
     if not {"RANK", "MASTER_ADDR"} <= os.environ.keys():
         return Accelerator()
     on_cpu = parse_flag_from_env("ACCELERATE_USE_CPU") or not torch.cuda.is_available()
     if not distributed.is_initialized():
-        with _one_sentence():
-            _meet("gloo" if on_cpu else "nccl")
+        with _lost_peer_as_one_error():
+            _start_process_group("gloo" if on_cpu else "nccl")
     return Accelerator(cpu=on_cpu)
 
 
-def _meet(backend: str) -> None:
-    """As Accelerate would, but blind to what the processes before a restart left behind.
+def _start_process_group(backend: str) -> None:
+    """As Accelerate does, but without the addresses of processes before a restart.
 
-    torchrun keeps one store of addresses over restarts; new processes that read those of the dead
-    wait for them in vain. Restarts are counted by each node for itself.
+    torchrun keeps one store of addresses over restarts. New processes that read the addresses of
+    ended ones would wait for them in vain, so addresses get a prefix with the number of restarts.
+    Each node counts its own restarts, so with several nodes they cannot share the store.
     """
     kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     restarts = os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0") != "0"
@@ -60,8 +61,8 @@ def _meet(backend: str) -> None:
 
 
 @contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Who waits for a process that died is no cause of anything, and ends with one sentence."""
+def _lost_peer_as_one_error() -> Iterator[None]:
+    """A lost peer is reported as one sentence, not as a traceback: it is not the root cause."""
     try:
         yield
     except RuntimeError as error:
@@ -73,23 +74,24 @@ def _one_sentence() -> Iterator[None]:
 
 
 def sum_over_processes(accelerator: Accelerator, values: Tensor) -> Tensor:
+    """The sum of a tensor over all processes, on the device that it came from."""
     if accelerator.num_processes == 1:
         return values
-    with _one_sentence():
+    with _lost_peer_as_one_error():
         summed = accelerator.reduce(values.to(accelerator.device), "sum")
         return cast(Tensor, summed).to(values.device)
 
 
 def from_all_processes(value: Any) -> list[Any]:
-    """The values of all processes, in their order."""
-    with _one_sentence():
+    """The values of all processes, in the order of their ranks."""
+    with _lost_peer_as_one_error():
         return gather_object([value])
 
 
-def ask_first(accelerator: Accelerator, look: Callable[[], Found]) -> Found:
-    """What the first process finds, known to all."""
-    found = [look() if accelerator.is_main_process else None]
+def on_main_process(accelerator: Accelerator, find: Callable[[], Found]) -> Found:
+    """Call a function on the main process only; all processes get its result."""
+    found = [find() if accelerator.is_main_process else None]
     if accelerator.num_processes > 1:
-        with _one_sentence():
+        with _lost_peer_as_one_error():
             broadcast_object_list(found)
     return cast(Found, found[0])

@@ -1,4 +1,4 @@
-"""What a person sees of a run: a progress bar where somebody looks on, plain lines elsewhere."""
+"""The messages of a run: a progress bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from probformer.runs.figures import format_metric
 from probformer.training.checkpoints import Progress
 
 
-def shown(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.3g}"
-
-
 class Reporter:
-    """Tells nothing; what processes other than the first use."""
+    """Prints nothing: for all processes but the main one."""
 
     def say(self, text: str) -> None: ...
 
@@ -32,7 +29,7 @@ class Reporter:
 
 
 class LineReporter(Reporter):
-    """A line an epoch."""
+    """Prints a line for each epoch."""
 
     def __init__(self, name: str = "") -> None:
         self.prefix = f"{name}: " if name else ""
@@ -48,7 +45,7 @@ class LineReporter(Reporter):
 
 
 class BarReporter(LineReporter):
-    """The same lines, above a bar with the time left."""
+    """Prints the same lines above a bar with the remaining time."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
@@ -61,16 +58,16 @@ class BarReporter(LineReporter):
         self.bar = Bar(*columns, console=Console(), transient=True)
         self.task = self.bar.add_task(f"{self.prefix}reading the data", total=None, figures="")
         self.bar.start()
-        self.shown_at = 0.0
+        self.updated_at = 0.0
         self.dev = ""
 
     def say(self, text: str) -> None:
         self.bar.console.print(f"{self.prefix}{text}", highlight=False, markup=False)
 
     def batch_done(self, progress: Progress, batches: int, epochs: int, speed: float) -> None:
-        if time.monotonic() - self.shown_at < 0.1:
+        if time.monotonic() - self.updated_at < 0.1:
             return
-        self.shown_at = time.monotonic()
+        self.updated_at = time.monotonic()
         loss = progress.loss / max(progress.chunks, 1)
         self.bar.update(
             self.task,
@@ -89,7 +86,7 @@ class BarReporter(LineReporter):
 
 
 def epoch_text(line: dict[str, Any], metric: str, epochs: int) -> str:
-    dev = shown(line["dev"][metric])
+    dev = format_metric(line["dev"][metric])
     speed = line["sentences"] / max(line["seconds"], 1e-9)
     return (
         f"epoch {line['epoch']}/{epochs}  loss {line['train_loss']:.4f}  dev {metric} {dev}  "

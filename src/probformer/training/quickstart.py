@@ -1,4 +1,4 @@
-"""The first thing to try: small models on the built-in corpus, beside baselines without context."""
+"""`probformer quickstart`: small models on the built-in corpus, beside context-free baselines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt")
 
 
 def run_quickstart(out: Path) -> None:
-    """Train, then print a table and what to try next."""
+    """Train, then print a table and commands to try next."""
     settings = {name: read_settings(name, []) for name in RUNS}
     results = {name: train_one(settings[name], out / name, name=name)["test"] for name in RUNS}
     unigram = unigram_perplexity(out / "mlm-builtin-pt", settings["mlm-builtin-pt"])
@@ -53,7 +53,7 @@ _NAMES = {"pt": "probabilistic transformer", "transformer": "transformer"}
 
 
 def unigram_perplexity(folder: Path, settings: RunSettings) -> float:
-    """Of the test split's masked words, by their frequency in training with one added to each."""
+    """Perplexity of the test split's masked words under add-one unigram frequencies."""
     run = load_run(folder)
     task = run.task
     assert isinstance(task, MaskedLM)
@@ -66,7 +66,7 @@ def unigram_perplexity(folder: Path, settings: RunSettings) -> float:
 
 
 def frequent_tag_accuracy(settings: RunSettings) -> float:
-    """The most frequent tag of each word in training, and of all words for unknown ones."""
+    """Accuracy of the most frequent tag of each word; of all words, for unknown words."""
     column = settings.task.column  # type: ignore[union-attr]
     splits = load_corpus(settings.data, Path(".")).splits
     by_word: dict[str, Counter[str]] = {}

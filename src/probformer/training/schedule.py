@@ -1,4 +1,4 @@
-"""How the learning rate changes during training."""
+"""Learning rate schedules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from probformer.config import CosineSchedule, PlateauSchedule
 
 
 class Plateau:
-    """Falls when the dev score rests; of two equal scores the one with the lower loss is better."""
+    """Falls when the dev score stops improving; of equal scores the lower loss is better."""
 
     def __init__(self, settings: PlateauSchedule, learning_rate: float) -> None:
         self.settings = settings
@@ -44,7 +44,7 @@ class Plateau:
 
 
 class Cosine:
-    """A function of the step alone."""
+    """Linear warm-up, then a cosine to zero: a function of the step only."""
 
     finished = False
 

@@ -1,4 +1,4 @@
-"""The same run with several seeds, one after the other or side by side."""
+"""The same run with several seeds: their processes, and the mean of their results."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from probformer.errors import InputError, counted, require
+from probformer.runs.figures import format_metric
 from probformer.runs.run_folder import load_description, read_final
-from probformer.training.progress import shown
 
 Results = dict[str, dict[str, float]]
+"""Metrics by split."""
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -31,28 +31,20 @@ def parse_seeds(text: str) -> list[int]:
     return seeds
 
 
-def one_after_the_other(seeds: list[int], train: Callable[[int], Results]) -> dict[int, str]:
-    """Trains all of them; the result says which failed, and why."""
-    failures: dict[int, str] = {}
-    for seed in seeds:
-        try:
-            train(seed)
-        except InputError as error:
-            if "RANK" in os.environ:  # the other processes may still be in this seed
-                raise
-            failures[seed] = str(error)
-    return failures
-
-
 def side_by_side(commands: dict[int, list[str]], parallel: int) -> dict[int, str]:
-    """A process a seed, `parallel` of them at a time; their lines are printed with the seed.
+    """Train several seeds at a time, each in a process of its own.
 
-    The result says which failed, and why.
+    Args:
+        commands: The command line of each seed.
+        parallel: The number of processes at a time.
+
+    Returns:
+        By seed, the error messages of those that failed.
     """
     if "RANK" in os.environ:
         raise InputError("--parallel cannot be used under torchrun or accelerate launch")
     running: set[subprocess.Popen[str]] = set()
-    # Threads of one run that wait for those of another make both many times slower.
+    # More threads than cores, over all runs, would make every run many times slower.
     threads = max(1, _cores() // parallel)
     environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
 
@@ -63,21 +55,21 @@ def side_by_side(commands: dict[int, list[str]], parallel: int) -> dict[int, str
             stderr=subprocess.PIPE,
             text=True,
             env=environment,
-            start_new_session=True,  # a Ctrl-C reaches it once, through us
+            start_new_session=True,  # so that Ctrl-C reaches it only once, from here
         )
         running.add(process)
-        said: list[str] = []
-        watcher = threading.Thread(target=_pass_on, args=(process.stderr, seed, sys.stderr, said))
-        watcher.start()
+        errors: list[str] = []
+        thread = threading.Thread(target=_pass_on, args=(process.stderr, seed, sys.stderr, errors))
+        thread.start()
         _pass_on(process.stdout, seed, sys.stdout, [])
-        watcher.join()
+        thread.join()
         running.discard(process)
-        return "" if process.wait() == 0 else (said or ["stopped"])[-1].removeprefix("error: ")
+        return "" if process.wait() == 0 else (errors or ["stopped"])[-1].removeprefix("error: ")
 
     pool = ThreadPoolExecutor(parallel)
     try:
         ended = dict(zip(commands, pool.map(run, commands), strict=True))
-    except BaseException:  # above all Ctrl-C: the runs stop too, each with a checkpoint
+    except BaseException:  # such as Ctrl-C: the runs stop as well, each with a checkpoint
         pool.shutdown(wait=False, cancel_futures=True)
         for process in list(running):
             process.terminate()
@@ -87,9 +79,9 @@ def side_by_side(commands: dict[int, list[str]], parallel: int) -> dict[int, str
     return {seed: message for seed, message in ended.items() if message}
 
 
-def _pass_on(stream: Any, seed: int, to: Any, said: list[str]) -> None:
+def _pass_on(stream: Any, seed: int, to: Any, lines: list[str]) -> None:
     for line in stream:
-        said.append(line.rstrip())
+        lines.append(line.rstrip())
         print(f"seed {seed}: {line}", end="", file=to, flush=True)
 
 
@@ -99,7 +91,7 @@ def _cores() -> int:
 
 
 def summary(folders: dict[int, Path]) -> list[str]:
-    """A line a seed that came to its end, and the mean and deviation of each split."""
+    """A line for each seed that is finished, and mean and standard deviation for each split."""
     done = {seed: final for seed, folder in folders.items() if (final := read_final(folder))}
     if not done:
         return []
@@ -109,8 +101,11 @@ def summary(folders: dict[int, Path]) -> list[str]:
         if split == "dev":
             continue
         values = {seed: results[split][metric] for seed, results in done.items()}
-        lines += [f"seed {seed}: {split} {metric} {shown(value)}" for seed, value in values.items()]
-        mean = shown(statistics.mean(values.values()))
-        spread = f" ± {shown(statistics.stdev(values.values()))}" if len(values) > 1 else ""
+        lines += [
+            f"seed {seed}: {split} {metric} {format_metric(value)}"
+            for seed, value in values.items()
+        ]
+        mean = format_metric(statistics.mean(values.values()))
+        spread = f" ± {format_metric(statistics.stdev(values.values()))}" if len(values) > 1 else ""
         lines.append(f"{split} {metric} {mean}{spread} ({counted(len(values), 'seed')})")
     return lines

@@ -1,4 +1,4 @@
-"""Curves for TensorBoard, for those who want them."""
+"""Metrics for TensorBoard, with `training.tensorboard`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def check_tensorboard() -> None:
     require_packages("training.tensorboard", "tensorboard", "probformer[track]")
 
 
-def write_curves(folder: Path, lines: list[dict[str, Any]]) -> None:
-    """The epochs of `metrics.jsonl` as TensorBoard events, written anew."""
+def write_tensorboard(folder: Path, lines: list[dict[str, Any]]) -> None:
+    """Write all epochs of `metrics.jsonl` as TensorBoard events, in place of earlier ones."""
     from torch.utils.tensorboard import SummaryWriter
 
     for old in folder.glob("events.out.tfevents.*"):

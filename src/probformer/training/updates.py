@@ -1,6 +1,6 @@
-"""From gradients to parameters: clipping and Adam, unless a loss or a gradient is not finite.
+"""Updates of the parameters: clipping and Adam, skipped if a loss or a gradient is not finite.
 
-And the average of the parameters over the updates, if asked for.
+With `training.average`, an average of the parameters over updates is kept as well.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from probformer.config import TrainingSettings
 
 
 class Updates:
-    """Looks at each update before it is made; what a CPU does.
+    """Checks loss and gradient before each update, as suits a CPU."""
 
-    Parameters' gradients and their loss have been added up before.
-    """
-
-    unread = 1
-    """So many updates may be made before `read` must be called."""
+    max_pending = 1
+    """The number of updates after which `read_back` must be called."""
 
     def __init__(
         self, parameters: Sequence[nn.Parameter], loss: Tensor, settings: TrainingSettings
     ) -> None:
+        """`loss` is the tensor into which the loss of each update is added up, as gradients are."""
         self.parameters, self.loss = parameters, loss
         self.clip, self.average = settings.clip, settings.average
         self.optimizer = self._adam(settings)
@@ -36,6 +34,7 @@ class Updates:
         return adam(self.parameters, settings, settings.learning_rate)
 
     def apply(self, rate: float) -> None:
+        """Update the parameters with this learning rate, unless loss or norm is not finite."""
         norm = torch.nn.utils.clip_grad_norm_(self.parameters, self.clip)
         self._found.append((self.loss.item(), norm.item()))
         if all(map(math.isfinite, self._found[-1])):
@@ -44,12 +43,12 @@ class Updates:
 
     @torch.no_grad()
     def _step(self) -> None:
-        """Adam's; and of the parameters so far the mean, then that of the latest ones."""
+        """A step of Adam; the average is the mean at first, then exponential."""
         self.optimizer.step()
         if not self.average:
             return
         for parameter in self.parameters:
-            state = self.optimizer.state[parameter]  # which a checkpoint keeps
+            state = self.optimizer.state[parameter]  # saved in checkpoints
             if "average" not in state:
                 state["average"] = parameter.clone()
             weight = state["step"].reciprocal().clamp(min=1 - self.average)
@@ -57,7 +56,7 @@ class Updates:
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Meanwhile the parameters are their averages, if those were asked for."""
+        """Within the context the parameters are their averages, with `training.average`."""
         if not self.average:
             yield
             return
@@ -74,31 +73,31 @@ class Updates:
         for parameter, value in zip(self.parameters, values, strict=True):
             parameter.copy_(value)
 
-    def read(self) -> list[tuple[float, float]]:
-        """The loss and the gradient's norm of each update since the last call."""
+    def read_back(self) -> list[tuple[float, float]]:
+        """Loss and gradient norm of each update since the last call."""
         found, self._found = self._found, []
         return found
 
 
 class DeviceUpdates(Updates):
-    """The same without waiting for the device, which refuses by itself what is not finite.
+    """The same without waiting for the device, which itself skips updates that are not finite.
 
-    After one such update it refuses all. On a GPU the whole of it is a CUDA graph.
+    After one such update it skips all that follow. On a GPU an update is one CUDA graph.
     """
 
-    unread = 50
+    max_pending = 50
 
     def __init__(
         self, parameters: Sequence[nn.Parameter], loss: Tensor, settings: TrainingSettings
     ) -> None:
         super().__init__(parameters, loss, settings)
         device = loss.device
-        self.refused = torch.zeros((), device=device)
+        self.skipped = torch.zeros((), device=device)
         self.excess = torch.ones((), device=device)
-        """How many times larger than allowed the gradient is; Adam divides by it."""
-        self.optimizer.grad_scale = self.excess  # type: ignore[attr-defined]  fused Adam's own
-        self.optimizer.found_inf = self.refused  # type: ignore[attr-defined]
-        self.results = torch.zeros(self.unread, 2, device=device)
+        """The gradient norm divided by `clip`, at least 1; Adam divides gradients by it."""
+        self.optimizer.grad_scale = self.excess  # type: ignore[attr-defined]  of fused Adam
+        self.optimizer.found_inf = self.skipped  # type: ignore[attr-defined]
+        self.results = torch.zeros(self.max_pending, 2, device=device)
         self.slot = torch.zeros(1, dtype=torch.long, device=device)
         self.made = 0
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -109,13 +108,13 @@ class DeviceUpdates(Updates):
         return adam(self.parameters, settings, self.rate, fused=True, capturable=on_gpu)
 
     def apply(self, rate: float) -> None:
-        assert self.made < self.unread, "what updates found has not been read"
+        assert self.made < self.max_pending, "call read_back first"
         self.rate.fill_(rate)
         if self.graph is not None:
             self.graph.replay()
         else:
             self._apply()
-            if self.loss.is_cuda:  # the first one has set Adam up
+            if self.loss.is_cuda:  # the first update has initialised Adam
                 self.graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(self.graph):
                     self._apply()
@@ -128,10 +127,10 @@ class DeviceUpdates(Updates):
         found = torch.stack([self.loss, norm])
         self.results.index_copy_(0, self.slot, found.unsqueeze(0))
         self.slot += 1
-        self.refused.copy_(torch.maximum(self.refused, (~found.isfinite()).any().float()))
+        self.skipped.copy_(torch.maximum(self.skipped, (~found.isfinite()).any().float()))
         self._step()
 
-    def read(self) -> list[tuple[float, float]]:
+    def read_back(self) -> list[tuple[float, float]]:
         found = [(loss, norm) for loss, norm in self.results[: self.made].tolist()]
         self.made = 0
         self.slot.zero_()
@@ -144,7 +143,7 @@ def adam(
     rate: float | Tensor,
     **options: bool,
 ) -> torch.optim.Adam:
-    """With weight decay coupled, as published."""
+    """Adam with coupled weight decay (L2), as published."""
     decay = settings.weight_decay
     return torch.optim.Adam(
         parameters, lr=rate, betas=(0.9, 0.999), eps=1e-9, weight_decay=decay, **options

@@ -1,4 +1,4 @@
-"""What `probformer tune` does: one worker of a study, from the first trial to the last."""
+"""`probformer tune`: one worker of a study, from its first trial to its last."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from probformer.config import to_toml
 from probformer.config.lookup import read_settings, read_values
 from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.errors import counted, require, require_one_of, require_whole
+from probformer.runs.figures import format_metric
 from probformer.runs.files import require_writable, write_text
 from probformer.tasks import build_task
 from probformer.training.memory import keep_freed_memory
-from probformer.training.progress import shown
 from probformer.training.stopping import Stopped
 from probformer.tuning.plot import check_matplotlib, plot_search
 from probformer.tuning.space import Space, read_space
@@ -38,7 +38,22 @@ def tune(
     seed: int,
     plot: Path | None,
 ) -> None:
-    """Works on a study until it has so many trials; writes the best config, and a plot if asked."""
+    """Run trials of a study until it has enough of them, and write the best config.
+
+    Args:
+        config: The config around which to search.
+        space: The settings to search and their ranges.
+        changes: Further settings, as for `--set`.
+        data: The folder of the data's files.
+        out: The folder of the study.
+        trials: The number of trials of all workers together.
+        sampler: How values are drawn: "random" or "tpe".
+        prune: Whether trials below the median are stopped early.
+        storage: The study's storage, as Optuna names it; by default study.db in the folder.
+        study: The study's name; by default the config's.
+        seed: Of the values that are drawn.
+        plot: An SVG file for a plot of the search.
+    """
     require_whole("trials", trials)
     require_whole("seed", seed, low=0)
     require_one_of("sampler", sampler, SAMPLERS)
@@ -57,11 +72,11 @@ def tune(
     try:
         made = _work(search, trials, data, metric)
     except Stopped as stopped:
-        print(f"stopped; the same command goes on with the study in {folder}")
+        print(f"stopped; the same command continues the study in {folder}")
         raise SystemExit(128 + stopped.signal_number) from None
     if not made:
         have = counted(len(search.trials()), "trial")
-        print(f"the study has {have} already; a larger --trials goes on")
+        print(f"the study has {have} already; a larger --trials continues it")
     if plot is not None:
         plot_search(search, metric, plot)
     _report(search, metric)
@@ -80,7 +95,7 @@ def _work(search: Search, trials: int, data: Path, metric: str) -> int:
 
 
 def _check(config: str, changes: list[str], data: Path) -> tuple[str, dict[str, str]]:
-    """That the config and its data can be read; the name of what is judged, and digests of data."""
+    """Check config and data; returns the name of the main metric and the digests of the data."""
     settings = read_settings(config, changes)
     corpus = load_corpus(settings.data, data)
     task = build_task(settings.task, build_vocabulary(settings.vocabulary, corpus.counted))
@@ -91,7 +106,7 @@ def _check(config: str, changes: list[str], data: Path) -> tuple[str, dict[str, 
 
 def _check_not_set(space: Space, changes: list[str]) -> None:
     for name in (change.partition("=")[0].strip() for change in changes):
-        require(name not in space.ranges, f"--set {name}: the setting is searched by the space")
+        require(name not in space.ranges, f"--set {name}: the setting is in the search space")
 
 
 def _write_best(search: Search) -> None:
@@ -106,8 +121,8 @@ def _report(search: Search, metric: str) -> None:
     print(f"{counted(len(search.trials()), 'trial')}: {', '.join(counts)}")
     reasons = [trial.user_attrs["reason"] for trial in ended[TrialState.FAIL]]
     why = f": the last one failed: {reasons[-1]}" if reasons else ""
-    require(bool(ended[TrialState.COMPLETE]), f"no trial came to its end{why}")
+    require(bool(ended[TrialState.COMPLETE]), f"no trial is complete{why}")
     best = search.study.best_trial
-    figure = shown(best.user_attrs[figure_name(metric)])
+    figure = format_metric(best.user_attrs[figure_name(metric)])
     print(f"best: trial {best.number}, {figure_name(metric)} {figure}: {values_text(best.params)}")
     print(f"its config is {search.folder / BEST}, its run {search.trial_folder(best.number)}")

@@ -1,4 +1,4 @@
-"""A search as a picture; needs matplotlib."""
+"""A search as SVG; needs matplotlib."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _COLUMNS = 3
-_LOOKS: dict[TrialState, dict[str, Any]] = {
+_MARKERS: dict[TrialState, dict[str, Any]] = {
     TrialState.PRUNED: {"marker": "o", "facecolors": "none", "edgecolors": "#718096"},
     TrialState.COMPLETE: {"marker": "o", "color": "#2b6cb0"},
 }
@@ -30,7 +30,7 @@ def check_matplotlib() -> None:
 
 
 def plot_search(search: Search, metric: str, path: Path) -> None:
-    """The figure by trial, with the best so far; then by the value of each setting."""
+    """The main metric by trial, with the best so far; then by the values of each setting."""
     from matplotlib.figure import Figure
 
     panels = 1 + len(search.space.ranges)
@@ -46,7 +46,7 @@ def plot_search(search: Search, metric: str, path: Path) -> None:
         axes.set_visible(False)
     for axes in (first, *others)[::columns]:
         axes.set(ylabel=figure_name(metric))
-    if metric == "perplexity":  # of which some trials have a hundred times that of others
+    if metric == "perplexity":  # trials may differ by a factor of a hundred
         _by_magnitude(first, "y")
     path.parent.mkdir(parents=True, exist_ok=True)
     save_plot(figure, path)
@@ -79,10 +79,10 @@ def _by_value(axes: Axes, search: Search, metric: str, name: str, range: Range) 
 
 
 def _scatter(axes: Axes, search: Search, metric: str, place: Callable[[FrozenTrial], Any]) -> None:
-    for state, look in _LOOKS.items():
+    for state, marker in _MARKERS.items():
         trials = search.trials(state)
         x, y = [place(trial) for trial in trials], [_figure(trial, metric) for trial in trials]
-        axes.scatter(x, y, s=22, label=state.name.lower() if trials else None, **look)
+        axes.scatter(x, y, s=22, label=state.name.lower() if trials else None, **marker)
 
 
 def _by_magnitude(axes: Axes, which: Literal["x", "y"]) -> None:

@@ -1,4 +1,4 @@
-"""Where to search: a TOML file with a table for each setting, under the name that `--set` knows.
+"""Search spaces: a TOML file with a table for each setting, named as for `--set`.
 
 ["training.learning_rate"]
 low = 1e-4
@@ -26,21 +26,23 @@ from probformer.errors import InputError, is_whole, require, require_whole
 
 @dataclass(frozen=True)
 class Range(Settings):
-    """The values that one setting may take: all from low to high, or choices."""
+    """The values of one setting: an interval, or choices."""
 
     low: int | float | None = None
+    """The lowest value, included."""
     high: int | float | None = None
-    """The ends belong to the range; if both are whole numbers, so are all values."""
+    """The highest value, included. If both ends are integers, so are all values."""
     log: bool = False
-    """Values are drawn evenly by their order of magnitude."""
+    """Whether values are drawn uniformly on a logarithmic scale."""
     step: int | None = None
-    """Of whole numbers: low, low + step, …, high."""
+    """For integers: values are low, low + step, …, high."""
     choices: list | None = None
+    """The values to choose from, in place of an interval."""
 
     def check(self) -> None:
         if self.choices is not None:
             alone = self.low is self.high is self.step is None and not self.log
-            require(alone, "choices go without low, high, log and step")
+            require(alone, "choices exclude low, high, log and step")
             require(bool(self.choices), "choices must have a value, got none")
             for value in self.choices:
                 plain = isinstance(value, bool | int | float | str)
@@ -67,27 +69,27 @@ class Range(Settings):
 
     @property
     def extremes(self) -> list[Any]:
-        """If these are allowed, all values are."""
+        """The values to check: if they are valid, all are."""
         return [self.low, self.high] if self.choices is None else self.choices
 
 
 @dataclass(frozen=True)
 class Space:
-    """Settings to search, around a config."""
+    """A config and the ranges of the settings to search."""
 
     values: dict[str, Any]
     """The config, as nested dictionaries."""
     ranges: dict[str, Range]
 
     def settings(self, chosen: Mapping[str, Any]) -> RunSettings:
-        """The config with chosen values."""
+        """The config with these values."""
         values = copy.deepcopy(self.values)
         for name in sorted(chosen, key=_kinds_first):
             put_value(values, name, chosen[name], name)
         return from_dict(RunSettings, values)
 
     def check(self) -> None:
-        """Every value of every setting, with the others at their first one, for all kinds."""
+        """Check the extremes of each setting, for all kinds, the others at their first value."""
         kinds = {name: range for name, range in self.ranges.items() if _is_kind(name)}
         others = {name: range for name, range in self.ranges.items() if not _is_kind(name)}
         first = {name: range.extremes[0] for name, range in others.items()}
@@ -107,11 +109,19 @@ class Space:
 
 
 def read_space(space: str, values: dict[str, Any]) -> Space:
-    """A space from a file, or one that comes along, around a config; all of it is checked."""
+    """Read and check a search space.
+
+    Args:
+        space: A TOML file, or the name of a bundled space.
+        values: The config around which to search, as nested dictionaries.
+
+    Raises:
+        InputError: Some value of a range is not valid in the config.
+    """
     path = find_config(space, "spaces", "space")
     try:
         tables = _tables(read_toml(path))
-        require(bool(tables), "there is no setting to search")
+        require(bool(tables), "the space has no setting to search")
         ranges = {name: from_dict(Range, table, f"{name}.") for name, table in tables.items()}
         found = Space(values, ranges)
         found.check()
@@ -122,7 +132,7 @@ def read_space(space: str, values: dict[str, Any]) -> Space:
 
 
 def _tables(values: Mapping[str, Any], prefix: str = "") -> dict[str, Mapping[str, Any]]:
-    """By the full names of settings; a.b may be written with quotation marks, or without."""
+    """Tables by full setting names: ["a.b"] and [a.b] are the same."""
     found: dict[str, Mapping[str, Any]] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
@@ -137,5 +147,5 @@ def _is_kind(name: str) -> bool:
 
 
 def _kinds_first(name: str) -> tuple[bool, str]:
-    """A new kind takes the other settings of its table away, so it goes before them."""
+    """Changing `kind` clears its table, so it is applied first."""
     return not _is_kind(name), name

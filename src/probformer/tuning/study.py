@@ -1,7 +1,7 @@
-"""A study: what has been tried, in a storage of Optuna's that several workers share.
+"""A study: all trials of a search, in a storage of Optuna's that several workers share.
 
-Workers agree by locks on files, which no killed process keeps: a trial that is going on, but whose
-folder nobody holds, has lost its worker, and the next one goes on with it.
+Workers coordinate by file locks, which end with their process. A trial that is running but whose
+folder is not locked has lost its worker, and the next worker continues it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from probformer.config.reading import flat
 from probformer.data.randomness import Purpose, derive_seed
 from probformer.errors import InputError, require
 from probformer.runs.files import read_json, write_json
-from probformer.training.stopping import InUse, one_at_a_time, only_one
+from probformer.training.locks import InUse, file_lock, run_lock
 from probformer.tuning.space import Space
 
 SAMPLERS = ("random", "tpe")
-_PATIENCE = 60  # seconds that SQLite waits for other workers
+_TIMEOUT = 60
+"""Seconds that SQLite waits for other workers."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """A study, and the folder that all of its workers share."""
+    """A study and the folder that all its workers share."""
 
     study: optuna.Study
     folder: Path
@@ -44,15 +45,15 @@ class Search:
 
     @contextmanager
     def next_trial(self, trials: int) -> Iterator[Trial | None]:
-        """One that was left, or else a new one if there are fewer than so many; ours meanwhile."""
+        """An abandoned trial, or a new one if there are fewer than `trials`, locked meanwhile."""
         with ExitStack() as held:
             with self.alone():
                 trial = self._abandoned(held) or self._new(held, trials)
             yield trial
 
     def alone(self) -> AbstractContextManager[None]:
-        """While this lasts, no other worker changes the study's files, or takes a trial."""
-        return one_at_a_time(self.folder / "lock")
+        """A lock: no other worker changes the study's files or takes a trial meanwhile."""
+        return file_lock(self.folder / "lock")
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False, states=states or None)
@@ -61,8 +62,8 @@ class Search:
         return self.folder / f"trial-{number:04d}"
 
     def chosen(self, trial: Trial) -> dict[str, Any]:
-        """The trial's values, drawn unless they have been."""
-        # Drawn by the trial's number: it does not matter which worker does it, or after what.
+        """The trial's values, drawn on the first call."""
+        # Seeded by the trial's number, so that it does not matter which worker draws, and when.
         self.study.sampler = _sampler(
             self.sampler, derive_seed(self.seed, Purpose.SEARCH, trial.number)
         )
@@ -82,20 +83,20 @@ class Search:
     def _abandoned(self, held: ExitStack) -> Trial | None:
         for frozen in self.trials(TrialState.RUNNING):
             try:
-                held.enter_context(only_one(self.trial_folder(frozen.number)))
+                held.enter_context(run_lock(self.trial_folder(frozen.number)))
             except InUse:
                 continue
             trial = Trial(self.study, frozen._trial_id)
             if self.trials()[frozen.number].state == TrialState.RUNNING:
                 return trial
-            held.close()  # its worker ended it just now
+            held.close()  # its worker has ended it just now
         return None
 
     def _new(self, held: ExitStack, trials: int) -> Trial | None:
         if len(self.trials()) >= trials:
             return None
         trial = self.study.ask()
-        held.enter_context(only_one(self.trial_folder(trial.number)))
+        held.enter_context(run_lock(self.trial_folder(trial.number)))
         return trial
 
 
@@ -109,9 +110,24 @@ def open_search(
     prune: bool,
     digests: Mapping[str, str],
 ) -> Search:
-    """Begins a study, or joins it if it is the same one, on data of the same `digests`."""
+    """Begin a study, or join it.
+
+    Args:
+        folder: The folder of the study.
+        storage: A URL or a journal file; by default study.db in the folder.
+        name: The name of the study.
+        space: The settings to search.
+        sampler: One of `SAMPLERS`.
+        seed: Of the values that are drawn.
+        prune: Whether trials below the median are stopped early.
+        digests: By split, the digest of the data.
+
+    Raises:
+        InputError: The study exists with other settings, ranges, data or folder, or the storage
+            cannot be used.
+    """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    with one_at_a_time(folder / "lock"):
+    with file_lock(folder / "lock"):
         try:
             study = optuna.create_study(
                 storage=_storage(storage, folder),
@@ -123,7 +139,7 @@ def open_search(
             )
         except InputError:
             raise
-        except Exception as error:  # of whichever database it is
+        except Exception as error:  # each database has its own errors
             reason = str(error).splitlines()[0]
             raise InputError(f"--storage {storage}: cannot be used: {reason}") from None
         _join(study, folder, _definition(space), dict(digests))
@@ -131,9 +147,9 @@ def open_search(
 
 
 def _join(
-    study: optuna.Study, folder: Path, asked: dict[str, Any], digests: dict[str, str]
+    study: optuna.Study, folder: Path, definition: dict[str, Any], digests: dict[str, str]
 ) -> None:
-    """Refuses a study that is about something else, or that has another folder."""
+    """Check that an existing study has the same definition, data and folder; record a new one's."""
     before, marker = study.user_attrs.get("definition"), folder / "study.json"
     if before is None:
         message = "holds trials of another study; --out chooses another folder"
@@ -142,11 +158,11 @@ def _join(
         write_json(marker, {"study": study.study_name, "id": identity})
         study.set_user_attr("id", identity)
         study.set_user_attr("digests", digests)
-        study.set_user_attr("definition", asked)
+        study.set_user_attr("definition", definition)
         return
-    for key in dict.fromkeys([*before, *asked]):
-        old, new = before.get(key, "none"), asked.get(key, "none")
-        message = f"has {key} = {old!r}, but {new!r} is asked for; --study and --out begin another"
+    for key in dict.fromkeys([*before, *definition]):
+        old, new = before.get(key, "none"), definition.get(key, "none")
+        message = f"has {key} = {old!r}, not {new!r}; --study and --out begin another one"
         require(old == new, f"the study {study.study_name!r} {message}")
     for name, digest in digests.items():
         message = f"began with other sentences of {name}; --study and --out begin another"
@@ -158,7 +174,7 @@ def _join(
 
 
 def _definition(space: Space) -> dict[str, Any]:
-    """What must not change during a study, by name."""
+    """By name, all settings and ranges: they must not change during a study."""
     settings = flat(to_dict(space.settings({})))
     ranges = {f"range of {name}": to_dict(range) for name, range in space.ranges.items()}
     settings.pop("name", None)
@@ -166,7 +182,7 @@ def _definition(space: Space) -> dict[str, Any]:
 
 
 def _storage(storage: str | None, folder: Path) -> BaseStorage:
-    """SQLite by default: a process that is killed while it writes leaves no lock and no damage."""
+    """SQLite by default: a process that is killed while writing leaves neither lock nor damage."""
     if storage is None:
         path = URL.create("sqlite", database=str(folder / "study.db"))
         storage = path.render_as_string(hide_password=False)
@@ -174,15 +190,15 @@ def _storage(storage: str | None, folder: Path) -> BaseStorage:
         return JournalStorage(JournalRedisBackend(storage))
     if "://" not in storage:
         return JournalStorage(JournalFileBackend(storage))
-    waits = {"connect_args": {"timeout": _PATIENCE}} if storage.startswith("sqlite") else {}
+    waits = {"connect_args": {"timeout": _TIMEOUT}} if storage.startswith("sqlite") else {}
     return RDBStorage(storage, engine_kwargs=waits)
 
 
 def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
-    seed %= 2**32  # as NumPy wants it
+    seed %= 2**32  # the range of NumPy's seeds
     if name == "random":
         return optuna.samplers.RandomSampler(seed)
-    with warnings.catch_warnings():  # where it is experimental still
+    with warnings.catch_warnings():  # in some versions of Optuna it is experimental
         warnings.simplefilter("ignore")
-        # What other workers are at is not tried a second time.
+        # constant_liar: values that other workers are trying are avoided.
         return optuna.samplers.TPESampler(seed=seed, constant_liar=True)

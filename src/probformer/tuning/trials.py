@@ -1,4 +1,4 @@
-"""One trial: a run with the values that were drawn for it."""
+"""One trial: a run with values drawn from the search space."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from optuna.trial import Trial, TrialState
 
 from probformer.config import RunSettings
 from probformer.errors import InputError, is_out_of_memory
+from probformer.runs.figures import format_metric
 from probformer.runs.run_folder import has_begun
 from probformer.training.processes import join_processes
-from probformer.training.progress import build_reporter, shown
+from probformer.training.progress import build_reporter
 from probformer.training.start import prepare
 from probformer.training.stopping import StopSignal
 from probformer.tuning.study import Search
 
 
 def run_trial(search: Search, trial: Trial, data: Path, metric: str) -> None:
-    """Trains until the end, or until it is pruned or fails, and tells the study."""
+    """Train until the trial is complete, pruned or failed, and record that in the study."""
     chosen = search.chosen(trial)
     folder = search.trial_folder(trial.number)
     reporter = build_reporter(True, f"trial {trial.number}")
@@ -31,7 +32,7 @@ def run_trial(search: Search, trial: Trial, data: Path, metric: str) -> None:
         trial.set_user_attr("best epoch", best["epoch"])
         complete = state == TrialState.COMPLETE
         search.study.tell(trial, best["score"] if complete else None, state)
-        reporter.say(f"{state.name.lower()}, {figure_name(metric)} {shown(best[metric])}")
+        reporter.say(f"{state.name.lower()}, {figure_name(metric)} {format_metric(best[metric])}")
     except (InputError, RuntimeError, MemoryError) as error:
         if not isinstance(error, InputError) and not is_out_of_memory(error):
             raise
@@ -46,21 +47,24 @@ def run_trial(search: Search, trial: Trial, data: Path, metric: str) -> None:
 def _train(
     settings: RunSettings, folder: Path, data: Path, trial: Trial, reporter: Any
 ) -> tuple[dict[str, float], TrialState]:
-    """The dev figures of the best epoch, and how the trial ended."""
+    """The dev metrics of the best epoch, and how the trial ended."""
     resume = has_begun(folder)
-    training = prepare(settings, folder, data, reporter, join_processes(), resume=resume)
+    stop = StopSignal()
 
-    def judge(line: dict[str, Any]) -> None:
-        with warnings.catch_warnings():  # a trial that goes on may repeat an epoch
+    def report(line: dict[str, Any]) -> None:
+        with warnings.catch_warnings():  # a resumed trial may repeat an epoch
             warnings.simplefilter("ignore")
             trial.report(line["dev"]["score"], line["epoch"] - 1)
         if line["epoch"] < settings.training.epochs and trial.should_prune():
             raise TrialPruned
 
-    training.after_epoch = judge
+    accelerator = join_processes()
+    training = prepare(
+        settings, folder, data, reporter, accelerator, None, resume, stop, after_epoch=report
+    )
     state = TrialState.COMPLETE
     try:
-        with StopSignal() as training.stop:
+        with stop:
             training.train()
     except TrialPruned:
         state = TrialState.PRUNED
@@ -73,5 +77,5 @@ def figure_name(metric: str) -> str:
 
 
 def values_text(chosen: dict[str, Any]) -> str:
-    shown = {name: f"{x:.4g}" if isinstance(x, float) else x for name, x in chosen.items()}
-    return ", ".join(f"{name} = {value}" for name, value in shown.items())
+    texts = {name: f"{x:.4g}" if isinstance(x, float) else x for name, x in chosen.items()}
+    return ", ".join(f"{name} = {text}" for name, text in texts.items())

@@ -1,14 +1,15 @@
-"""Forward and backward as one CUDA graph, for small models whose time is all launches.
+"""Gradients of training batches: forward and backward, eagerly or replayed from CUDA graphs.
 
-A graph is bound to its shapes, so batches are made in a few sizes; a shape that does not repeat is
-not worth a graph. Random numbers are as in eager mode: a replay reads the seed that
-`torch.manual_seed` set before it.
+Most of a small model's time on a GPU goes into launching kernels; one CUDA graph launches them all.
+A graph is bound to the shapes it was captured with, so batches are padded to few different shapes,
+and shapes that are rare stay eager. Random numbers are those of eager mode: a replay takes the seed
+that `torch.manual_seed` set before it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,34 +17,36 @@ import torch
 from torch import Tensor, nn
 
 from probformer.tasks.batch import Batch
+from probformer.training.loss import TrainingLoss
+from probformer.training.precision import tf32_if
 
-_REPEATS = 3
-"""A shape that came so often will come again."""
-_MOST_GRAPHS = 64
-"""More would be many shapes that each come seldom, and each of them keeps memory."""
+_CAPTURE_AT = 3
+"""The occurrence of a shape at which its graph is captured."""
+_MAX_GRAPHS = 64
+"""Each graph holds GPU memory; further shapes stay eager."""
 
 
 @dataclass
-class Gradients:
-    """Puts the gradient of a batch's loss into the parameters' own, and the loss into a total."""
+class EagerGradients:
+    """Adds the gradient of a batch's loss to the parameters' `grad`, and the loss to `total`."""
 
-    loss_of: Callable[[Batch], Tensor]
+    loss: TrainingLoss
     total: Tensor
     parameters: Sequence[nn.Parameter]
 
     def add(self, batch: Batch, first: bool) -> None:
-        """The `first` batch of an update takes the place of what was there."""
+        """With `first`, the first batch of an update, the gradients replace those of the last."""
         self._add(batch.to(self.total.device), first)
 
     def clear(self) -> None:
-        """For an update without a batch."""
+        """Zero loss and gradients, for an update in which this process has no batch."""
         self.total.zero_()
         for parameter in self.parameters:
             assert parameter.grad is not None
             parameter.grad.zero_()
 
     def _add(self, batch: Batch, first: bool) -> None:
-        """In one kernel for all parameters, where `backward` would launch one for each."""
+        """With one kernel for all parameters; `backward` would launch one for each."""
         loss, found = self._of(batch)
         pairs = [(p.grad, g) for p, g in zip(self.parameters, found, strict=True)]
         sums, gradients = zip(*(pair for pair in pairs if pair[1] is not None), strict=True)
@@ -57,37 +60,38 @@ class Gradients:
             self.total.add_(loss)
 
     def _of(self, batch: Batch) -> tuple[Tensor, Sequence[Tensor | None]]:
-        loss = self.loss_of(batch)
-        gradients = torch.autograd.grad(loss, tuple(self.parameters), allow_unused=True)
+        with tf32_if(self.loss.precision == "tf32"):  # the backward pass and the penalty, too
+            loss = self.loss(batch)
+            gradients = torch.autograd.grad(loss, tuple(self.parameters), allow_unused=True)
         return loss.detach(), gradients
 
 
 @dataclass
-class CapturedGradients(Gradients):
-    """The same, replayed from a CUDA graph where shapes repeat."""
+class CapturedGradients(EagerGradients):
+    """The same, replayed from a CUDA graph for shapes that occur often."""
 
     seen: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     graphs: dict[tuple[Any, ...], _Graph] = field(default_factory=dict)
     memory: Any = None
 
     def add(self, batch: Batch, first: bool) -> None:
-        kind = first, *batch.shape()
-        self.seen[kind] += 1
-        if kind not in self.graphs:
-            if self.seen[kind] < _REPEATS or len(self.graphs) == _MOST_GRAPHS:
+        shape = first, *batch.shape()
+        self.seen[shape] += 1
+        if shape not in self.graphs:
+            if self.seen[shape] < _CAPTURE_AT or len(self.graphs) == _MAX_GRAPHS:
                 super().add(batch, first)
                 return
-            self.graphs[kind] = self._capture(batch, first)
-        graph = self.graphs[kind]
-        graph.input.copy_(batch.bytes().pin_memory(), non_blocking=True)
+            self.graphs[shape] = self._capture(batch, first)
+        graph = self.graphs[shape]
+        graph.input.copy_(batch.to_bytes().pin_memory(), non_blocking=True)
         graph.graph.replay()
 
     def _capture(self, example: Batch, first: bool) -> _Graph:
-        piece = example.bytes().to(self.total.device)
-        batch = example.reading(piece)
+        content = example.to_bytes().to(self.total.device)
+        batch = example.from_bytes(content)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # libraries set themselves up outside of the graph
+        with torch.cuda.stream(stream):  # libraries initialise themselves outside of the graph
             for _ in range(2):
                 self._of(batch)
         torch.cuda.current_stream().wait_stream(stream)
@@ -95,11 +99,11 @@ class CapturedGradients(Gradients):
         with torch.cuda.graph(graph, pool=self.memory):
             self._add(batch, first)
         self.memory = self.memory or graph.pool()
-        return _Graph(graph, piece)
+        return _Graph(graph, content)
 
 
 @dataclass(frozen=True)
 class _Graph:
     graph: torch.cuda.CUDAGraph
     input: Tensor
-    """What it reads: a batch in one piece."""
+    """The memory that it takes a batch from, as `Batch.to_bytes` lays it out."""
