@@ -55,12 +55,15 @@ def prepare(
         settings: The settings of the run.
         folder: Where the run is, or will be.
         data: The folder of the data's files.
-        reporter: Gets all messages.
+        reporter: Prints messages and progress.
         accelerator: The device, and the other processes of the run.
         init: A run whose encoder a new run starts from.
         resume: Continue the run in the folder, if there is one.
-        stop: The signal that stops training.
-        after_epoch: Called after each epoch.
+        stop: Records the signals that stop training.
+        after_epoch: Called after each epoch with its line of metrics.jsonl.
+
+    Returns:
+        The training, whose `train` method runs the epochs that are left.
 
     Raises:
         InputError: Settings, data and folder do not fit together.
@@ -104,7 +107,7 @@ def prepare(
 
 
 def _go_back(training: Training, folder: Path) -> None:
-    """To the last checkpoint, or to the beginning if the run has come to none."""
+    """Restore the last checkpoint; without one, start again, from `--init` if the run did so."""
     accelerator, reporter = training.accelerator, training.reporter
     checkpoint = on_main_process(accelerator, lambda: checkpoint_to_resume(folder, reporter.warn))
     if checkpoint is not None:
