@@ -10,7 +10,7 @@ import typer
 Config = Annotated[str, typer.Argument(help="A TOML file, or the name of a bundled config.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder.")]
 DataFolder = Annotated[
-    Path, typer.Option(help="Folder of the data's files, or of folders named after known corpora.")
+    Path, typer.Option(help="Folder of the data; a known corpus is in a subfolder with its name.")
 ]
 Set = Annotated[
     list[str],

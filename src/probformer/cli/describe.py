@@ -21,7 +21,8 @@ def describe(
     ] = None,
     data: DataFolder = Path("."),
     split: Annotated[
-        str | None, typer.Option(help="Split of the run's data; by default dev.")
+        str | None,
+        typer.Option(help="Split of the run's data: train, dev (default), test or gen."),
     ] = None,
     column: Annotated[
         str | None,

@@ -20,7 +20,8 @@ def parse(
     ] = None,
     data: DataFolder = Path("."),
     split: Annotated[
-        str | None, typer.Option(help="Split of the run's data; by default test.")
+        str | None,
+        typer.Option(help="Split of the run's data: train, dev, test (default) or gen."),
     ] = None,
     decoder: Annotated[
         str,

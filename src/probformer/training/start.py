@@ -135,4 +135,4 @@ def _report_model(run: Run, accelerator: Accelerator, reporter: Reporter) -> Non
     chunks = -(-training.batch // (training.chunk or training.batch))
     if chunks < accelerator.num_processes:
         have = f"{counted(chunks, 'chunk')} for {accelerator.num_processes} processes"
-        reporter.warn(f"a batch has {have}: a smaller training.chunk gives all of them work")
+        reporter.warn(f"a batch has {have}: a smaller training.chunk would use all of them")

@@ -91,7 +91,7 @@ class Space:
     def check(self) -> None:
         """Check that the extremes of each range are valid, with all combinations of kinds.
 
-        Other settings have the first value of their range meanwhile.
+        The other settings have the first value of their range.
         """
         kinds = {name: range for name, range in self.ranges.items() if _is_kind(name)}
         others = {name: range for name, range in self.ranges.items() if not _is_kind(name)}
