@@ -41,15 +41,21 @@ class Structure(ABC):
         """log Σ exp(score) over all joint values of each sentence, (B,), where that is defined."""
         return None
 
-    def entropy(self, scores: Tensor, marginals: Tensor, forbidden: Tensor) -> Tensor | None:
+    def entropy(
+        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
+    ) -> Tensor | None:
         """H(Q) of each sentence, (B,); None where the free energy is not defined.
 
+        Marginals alone do not determine the entropy of a joint distribution, scores do: it is
+        log Z − ⟨marginals, scores⟩, as long as the marginals are those of the scores.
+
         Args:
-            scores: what the marginals were made of.
-            marginals: as inference left them, which with a step size below one is a mixture.
+            scores: (B, …, values), of the last update.
+            marginals: (B, …, values), after it; with a step size below one a mixture.
             forbidden: true for values that cannot be taken.
+            step: the step size α of that update.
         """
-        log_partition = self.log_partition(scores, forbidden)
+        log_partition = self.log_partition(scores, forbidden) if step == 1 else None
         if log_partition is None:
             return None
         products = torch.where(marginals > 0, marginals * scores, 0.0)
@@ -96,8 +102,10 @@ class Independent(Structure):
         rows = scores.masked_fill(forbidden & ~none, -torch.inf).logsumexp(-1)
         return rows.masked_fill(none.squeeze(-1), 0.0).flatten(1).sum(1)
 
-    def entropy(self, scores: Tensor, marginals: Tensor, forbidden: Tensor) -> Tensor | None:
-        """From the marginals alone, so it is right for mixtures, too."""
+    def entropy(
+        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
+    ) -> Tensor | None:
+        """From the marginals, which determine it, those of mixtures included."""
         return row_entropy(marginals) if self.is_softmax else None
 
 
