@@ -16,9 +16,16 @@ from probformer.errors import require_one_of, require_whole
 class Global(Factor):
     """Each word may attach to one of m global features.
 
-    all-dep: they are further columns of each H. dep-split: a variable G beside each H.
-    single-split: one G a word. B[c, k, a] scores label a of the word with feature k; with
-    `features`, which goes with all-dep, B = P(F) T″ᵀ for feature variables F with labels.
+    B[c, k, a] scores label a of the word with feature k.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        count: m, the number of global features.
+        mode: "all-dep": features are further columns of each H; "dep-split": a variable G beside
+            each H; "single-split": one G per word.
+        features: whether B = P(F) T″ᵀ, where P(F) is a distribution over labels for each feature;
+            "all-dep" only.
     """
 
     def __init__(

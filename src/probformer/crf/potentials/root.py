@@ -13,9 +13,14 @@ from probformer.sentinels import ROOT, UNOBSERVED
 
 
 class Root(Factor):
-    """A word may be headed by ROOT, which has d_root labels of its own.
+    """A word may be headed by ROOT, one more column of H; ROOT has a label, too.
 
-    T′[c, a, b] scores label a of the word with label b of ROOT; one more column for H.
+    T′[c, a, b] scores label a of the word with label b of ROOT.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        root_labels: d_root, the number of labels of ROOT.
     """
 
     column_field = "root_head_marginals"
