@@ -34,18 +34,18 @@ class Inference(Settings):
     step_z: float = 1.0
     """α_Z in (0, 1], the step size of labels: Q becomes α·new + (1−α)·old (appendix B.1)."""
     step_h: float = 1.0
-    """α_H, that of heads. In asynchronous inference the first step is always 1."""
+    """α_H in (0, 1], the step size of heads. Asynchronously, the first is always 1."""
     step_decay: bool = False
     """Multiply the step sizes by 2/(t+2), t = 0, 1, …: the Frank-Wolfe schedule."""
     damping_z: float = 0.0
     """β_Z in [0, 1), the damping of messages to labels: (1−β)·new + β·old (appendix B.2)."""
     damping_h: float = 0.0
-    """β_H, that of messages to heads."""
+    """β_H in [0, 1), the damping of messages to heads."""
     normaliser_z: NormaliserName | Callable[..., Any] = "softmax"
     """How scores of labels become distributions: a name in `probformer.crf.normalisers`, or a
     function with the same arguments; also a `probformer.crf.structures.Structure`."""
     normaliser_h: NormaliserName | Callable[..., Any] = "softmax"
-    """The same for heads."""
+    """How scores of heads become distributions, likewise; "softmax" if `heads` is a Structure."""
     heads: HeadStructure | Callable[..., Any] = "independent"
     """How the heads of a channel depend on each other: "independent", or a
     `probformer.crf.structures.Structure` of your own."""

@@ -139,7 +139,7 @@ class _Observable(NamedTuple):
     """The indices that evidence may have under one name."""
 
     shape: tuple[int, ...]
-    """Of the tensor of indices."""
+    """The shape of the tensor of indices."""
     values: int
     """Indices are from 0 to values − 1."""
     per_word: bool

@@ -31,7 +31,7 @@ class Output:
     representation: Tensor
     """(B, n, d), or (B, d) where the encoder's read-out is of whole sentences."""
     posterior: Posterior
-    """Where the representation comes from; head marginals only with `attention`."""
+    """The result of the encoder; head marginals only with `attention`."""
     readout: nn.Module
     """The task's layer, to be applied to `representation` or to a part of it."""
 

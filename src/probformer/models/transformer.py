@@ -67,6 +67,7 @@ class Transformer(nn.Module):
         return readable and self.settings.relative is None and precision == "bf16"
 
     def label_distributions(self) -> Tensor:
+        """Raises an `InputError`: a transformer has no labels."""
         raise InputError("a transformer has no labels; probabilistic transformers do")
 
     def penalty(self) -> Tensor:

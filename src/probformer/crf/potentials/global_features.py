@@ -69,15 +69,16 @@ class Global(Factor):
         return q, self.dense()
 
     def head_scores(self, x: tuple[Tensor, Tensor]) -> Tensor:
-        """(B, h or 1, n, m), eqs. 34, 40 and 48."""
+        """The messages to the choice of a feature, (B, h or 1, n, m), eqs. 34, 40 and 48."""
         q, b = x
         return F.linear(q, b.flatten(0, 1)).unflatten(-1, b.shape[:2]).transpose(1, 2)
 
     def label_messages(self, p: Tensor | None, x: tuple[Tensor, Tensor]) -> tuple[Tensor]:
-        """(B, n, d), the last terms of eqs. 35, 41 and 49."""
+        """The message to Z (B, n, d), the last terms of eqs. 35, 41 and 49."""
         assert p is not None
         _, b = x
         return (p.transpose(1, 2).flatten(2) @ b.flatten(0, 1),)
 
     def norm(self) -> Tensor:
+        """‖B‖_F, a scalar."""
         return self.dense().norm()

@@ -1,6 +1,6 @@
 """Scores and contexts of all pairs of words, computed in the same way for every potential.
 
-A potential projects the label distributions to two vectors a word, one as a dependent (A) and
+A potential projects the label distributions to two vectors per word, one as a dependent (A) and
 one as a head (B), for each distance bucket k and channel c. Given these, inference computes
 
     F[c,i,j] = Σ_l A[k]_icl B[k]_jcl            the score of j as the head of i      (eq. 3)

@@ -113,7 +113,7 @@ class WordPotential(Factor):
         raise NotImplementedError
 
     def norm(self) -> Tensor:
-        """‖T‖_F, not squared: what the paper's L2 term penalises."""
+        """‖T‖_F, not squared, a scalar: the paper's L2 term."""
         with torch.autocast(next(self.parameters()).device.type, enabled=False):
             total = self.squared_norm()
         return total.clamp(min=torch.finfo(total.dtype).tiny).sqrt()

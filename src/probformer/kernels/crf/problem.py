@@ -91,14 +91,14 @@ class Contexts:
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """Of a loss, by what `Vectors` holds.
+    """Gradients of a loss by the fields of `Vectors`, and the contexts again.
 
-    Beside the gradients by A and B stand the contexts, which the gradient of the weights needs:
-    `dependents` holds dA and P·B, `heads` dB and Pᵀ·A, in one tensor each.
+    The gradients by U and V need the contexts: `dependents` holds dA and P·B, `heads` dB and Pᵀ·A,
+    in one tensor each.
     """
 
     dependents: Tensor
-    """(2, R, K or 1, h, r), to be added up over channels where A is shared."""
+    """(2, R, K or 1, h, r), to be summed over channels where these share A."""
     heads: Tensor
     scale: Tensor | None
     rest: Tensor | None
