@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -95,6 +95,36 @@ class _Heads(NamedTuple):
     """For each factor but the words', (B, h, n, m), or None if it has no heads."""
 
 
+class _Rounded(torch.autograd.Function):
+    """A parameter in half precision, once per iteration; gradients add up in its own precision."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, parameter: Tensor, dtype: torch.dtype, iterations: int
+    ) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.dtype = parameter.dtype
+        rounded = parameter.to(dtype)
+        return tuple(rounded.view_as(rounded) for _ in range(iterations))
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> Any:
+        total: Tensor | None = None
+        for gradient in grad_outputs:
+            if total is None:
+                total = None if gradient is None else gradient.to(ctx.dtype)
+            elif gradient is not None:
+                total.add_(gradient)
+        return total, None, None
+
+
+def _for_products(parameter: Tensor, dtype: torch.dtype, iterations: int) -> Sequence[Tensor]:
+    """The parameter in the precision of matrix products, once per iteration."""
+    if parameter.dtype == dtype:
+        return [parameter] * iterations
+    return _Rounded.apply(parameter, dtype, iterations)  # type: ignore[no-any-return]
+
+
 class FusedIterations:
     """Iterations that return beliefs about labels, not about heads."""
 
@@ -124,10 +154,10 @@ class FusedIterations:
         self.dtype = dtype_of_products(unary)
         matrices = potentials.words.matrices(self.packing.longest)
         self.scale, self.angles = matrices.scale, matrices.angles
-        self.dependents, self.heads = matrices.dependents, matrices.heads
-        # Rounded once for all iterations; their gradients add up in the parameters' precision.
-        u, v = matrices.dependents.detach().to(self.dtype).contiguous(), matrices.heads
-        self.rounded = u, None if v is None else v.detach().to(self.dtype).contiguous()
+        self.dependents = _for_products(matrices.dependents, self.dtype, inference.iterations)
+        self.heads: Sequence[Tensor | None] = [None] * inference.iterations
+        if matrices.heads is not None:
+            self.heads = _for_products(matrices.heads, self.dtype, inference.iterations)
         self.seeds = None
         if rate:
             size = (inference.iterations, 2, 1)  # for heads and for labels
@@ -226,14 +256,7 @@ class FusedIterations:
             rest = torch.cat(tuple(columns), -1).logsumexp(-1).transpose(1, 2).flatten(0, 1)
         before = None if old is None else old.words
         message, normaliser, words = word_messages(
-            q.flatten(0, 1),
-            self.dependents,
-            self.heads,
-            self.scale,
-            rest,
-            before,
-            problem,
-            self.rounded,
+            q.flatten(0, 1), self.dependents[t], self.heads[t], self.scale, rest, before, problem
         )
         normaliser = normaliser.unflatten(0, q.shape[:2]).transpose(1, 2).unsqueeze(-1)
         return message.view_as(q), normaliser, words

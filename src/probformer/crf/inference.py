@@ -114,7 +114,8 @@ def mean_field(
             moving = moved > inference.tolerance
         if trace:
             step = _posterior(labels, heads, potentials, mask, unary.dtype)
-            energy = _free_energy(unary, mask, potentials, [*z, *h], labels, heads)
+            blocks = [(z, labels, step_z), (h, heads, step_h)]
+            energy = _free_energy(unary, mask, potentials, blocks)
             steps.append(replace(step, free_energy=energy))
         may_end = inference.tolerance is not None and not torch.compiler.is_compiling()
         if may_end and not moving.any():  # compiled code runs every iteration
@@ -194,16 +195,15 @@ def _free_energy(
     unary: Tensor,
     mask: Tensor,
     potentials: Potentials,
-    kinds: Sequence[Variables],
-    labels: Sequence[Belief],
-    heads: Sequence[Belief],
+    blocks: Sequence[tuple[Sequence[Variables], Sequence[Belief], float]],
 ) -> Tensor | None:
-    """(B,), or None where the structure of some variables does not define an entropy."""
-    q_z, q_h = ([belief.marginals for belief in beliefs] for beliefs in (labels, heads))
+    """(B,), from labels and heads with their step sizes; None where an entropy is undefined."""
+    q_z, q_h = ([belief.marginals for belief in beliefs] for _, beliefs, _ in blocks)
     total = energy_of(unary, mask, potentials, q_z, q_h)
-    for kind, belief in zip(kinds, [*labels, *heads], strict=True):
-        entropy = kind.entropy(belief)
-        if entropy is None:
-            return None
-        total = total - kind.weight * entropy
+    for kinds, beliefs, step in blocks:
+        for kind, belief in zip(kinds, beliefs, strict=True):
+            entropy = kind.entropy(belief, step)
+            if entropy is None:
+                return None
+            total = total - kind.weight * entropy
     return total

@@ -51,19 +51,24 @@ class Structure(ABC):
         """log Σ exp(score) over the joint assignments of each sentence, (B,); None if undefined."""
         return None
 
-    def entropy(self, scores: Tensor, marginals: Tensor, forbidden: Tensor) -> Tensor | None:
-        """H(Q) of each sentence: by default log Z − ⟨Q, scores⟩.
+    def entropy(
+        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
+    ) -> Tensor | None:
+        """H(Q) of each sentence.
+
+        The marginals alone do not determine the entropy of a joint distribution. With its scores
+        it is log Z − ⟨marginals, scores⟩, which holds only for the marginals of these scores.
 
         Args:
-            scores: (B, …, values).
-            marginals: Q after the update, (B, …, values). With a step size below one it is a
-                mixture with the Q before, of which the default is not the entropy.
+            scores: (B, …, values), of the last update.
+            marginals: Q after it, (B, …, values); with a step size below one a mixture.
             forbidden: true for values that cannot be taken.
+            step: the step size α of that update.
 
         Returns:
-            (B,), or None where the structure, and so the free energy, defines none.
+            (B,), or None where it, and so the free energy, is not defined: here for α < 1.
         """
-        log_partition = self.log_partition(scores, forbidden)
+        log_partition = self.log_partition(scores, forbidden) if step == 1 else None
         if log_partition is None:
             return None
         products = torch.where(marginals > 0, marginals * scores, 0.0)
@@ -116,8 +121,10 @@ class Independent(Structure):
         rows = scores.masked_fill(forbidden & ~none, -torch.inf).logsumexp(-1)
         return rows.masked_fill(none.squeeze(-1), 0.0).flatten(1).sum(1)
 
-    def entropy(self, scores: Tensor, marginals: Tensor, forbidden: Tensor) -> Tensor | None:
-        """From the marginals alone, so that it holds for mixtures, too."""
+    def entropy(
+        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
+    ) -> Tensor | None:
+        """From the marginals alone, as rows are independent, so that it holds for mixtures, too."""
         return row_entropy(marginals) if self.is_softmax else None
 
 

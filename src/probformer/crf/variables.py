@@ -77,9 +77,9 @@ class Variables:
                 sent = torch.where(self.observed, marginals, sent)
         return Belief(message, scores, marginals, sent.to(self.prior.dtype))
 
-    def entropy(self, belief: Belief) -> Tensor | None:
-        """H(Q) of each sentence, (B,); None where the structure does not define it."""
-        return self.structure.entropy(belief.scores, belief.marginals, self.forbidden)
+    def entropy(self, belief: Belief, step: float) -> Tensor | None:
+        """H(Q) of each sentence after an update, (B,); None where the structure has none."""
+        return self.structure.entropy(belief.scores, belief.marginals, self.forbidden, step)
 
     def _distribution(self, scores: Tensor, old: Belief | None, step: float) -> Tensor:
         q = self.structure.marginals(scores, self.forbidden)

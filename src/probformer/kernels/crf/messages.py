@@ -30,15 +30,13 @@ def word_messages(
     rest: Tensor | None,
     old: Tensor | None,
     problem: Problem,
-    rounded: tuple[Tensor, Tensor | None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """G (R, d) from Q (R, d), the logarithm of the softmax's denominator (R, h), and Q_H.
 
     dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself. Products are
-    computed with `rounded`, U and V in half precision, if given; gradients are those of U and V, so
-    that the gradients of iterations add up in the precision of the parameters. The denominator is
-    differentiable only with a `rest`, as nothing else is computed from it. Q_H (R, h, longest) is
-    None unless the problem remembers it, to be the next iteration's `old`.
+    computed in the precision of U. The denominator is differentiable only with a `rest`, as nothing
+    else is computed from it. Q_H (R, h, longest) is None unless the problem remembers it, to be the
+    next iteration's `old`.
     """
     width = problem.buckets * dependents.shape[2]
     if old is not None or problem.remembers:
@@ -48,8 +46,7 @@ def word_messages(
         raise InputError(f"a sentence of {problem.packing.longest:,} words is too long for kernels")
     q, dependents = q.contiguous(), dependents.contiguous()  # kernels assume contiguous memory
     heads, scale, rest = (x if x is None else x.contiguous() for x in (heads, scale, rest))
-    u, v = (dependents, heads) if rounded is None else rounded
-    return _WordMessages.apply(q, dependents, heads, scale, rest, old, u, v, problem)
+    return _WordMessages.apply(q, dependents, heads, scale, rest, old, problem)
 
 
 class _WordMessages(torch.autograd.Function):
@@ -57,13 +54,11 @@ class _WordMessages(torch.autograd.Function):
     def forward(
         ctx: Any,
         q: Tensor,
-        dependents: Tensor,
-        heads: Tensor | None,
+        u: Tensor,
+        v: Tensor | None,
         scale: Tensor | None,
         rest: Tensor | None,
         old: Tensor | None,
-        u: Tensor,
-        v: Tensor | None,
         problem: Problem,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         q = q.to(u.dtype)
@@ -72,7 +67,7 @@ class _WordMessages(torch.autograd.Function):
         for kernels, part in kernels_for(problem, u.dtype):
             kernels.forward(part, vectors, found)
         ctx.save_for_backward(q, u, v, scale, rest, old, found.normaliser)
-        ctx.problem, ctx.precision = problem, dependents.dtype
+        ctx.problem = problem
         message = _collect(found.to_dependents, u, found.to_heads, v)
         return message, found.normaliser, found.beliefs
 
@@ -92,9 +87,9 @@ class _WordMessages(torch.autograd.Function):
             kernels.backward(part, vectors, normaliser, by_found, found)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
         dq = _collect(found.dependents[0], u, found.heads[0], v)
-        du = _weight_gradient(found.dependents, both, u).to(ctx.precision)
-        dv = None if v is None else _weight_gradient(found.heads, both, v).to(ctx.precision)
-        return dq, du, dv, found.scale, found.rest, found.old, None, None, None
+        du = _weight_gradient(found.dependents, both, u)
+        dv = None if v is None else _weight_gradient(found.heads, both, v)
+        return dq, du, dv, found.scale, found.rest, found.old, None
 
 
 def kernels_for(problem: Problem, dtype: torch.dtype) -> list[tuple[ModuleType, Problem]]:
