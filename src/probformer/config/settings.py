@@ -193,7 +193,7 @@ class EncoderSettings(Settings):
     """The rate of dropout on the scores of labels and on the probabilities of heads."""
     initial_scores: float | None = None
     """Standard deviation of the word scores S before training. By default that of Xavier's rule: it
-    is 0.014 with 10,000 words and 384 labels, so that all words have nearly the same labels."""
+    is 0.014 with 10,000 words and 384 labels, so that words start nearly alike."""
     readout: Readout = "scores"
     """The input of the task's layer: each word's un-normalised scores or marginals, or, for a
     sentence, the un-normalised scores of ROOT."""
@@ -286,7 +286,7 @@ class TransformerSettings(Settings):
     norm: Literal["post", "pre"] = "post"
     """Whether layer norms come after residual connections or before attention and feed-forward."""
     positions: Literal["learned", "sinusoidal", "none"] = "learned"
-    """Absolute positions."""
+    """Absolute positions, added to word vectors."""
     max_length: int = 512
     """The number of rows of the learned position table."""
     relative: int | None = None
