@@ -53,7 +53,7 @@ class Factor(nn.Module, ABC):
     """
 
     label_variables: Sequence[Variable] = ()
-    """Variables with labels that it adds to Z; their message weight is λ_Z."""
+    """Variables with labels that it adds beside Z; their message weight is λ_Z."""
     head_variables: Sequence[Variable] = ()
     """Variables that it adds beside H, at most one kind; their message weight is λ_H."""
     column_field: str | None = None
