@@ -28,7 +28,7 @@ from probformer.training.start import prepare
 
 pytest.importorskip("triton", reason="needs Triton")
 from probformer.kernels.crf import short, tiled
-from probformer.kernels.crf.labels import updated_labels
+from probformer.kernels.crf.label_update import updated_labels
 from probformer.kernels.crf.messages import kernels_for, word_messages
 from probformer.kernels.crf.problem import Contexts, Problem, Vectors
 

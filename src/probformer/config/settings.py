@@ -252,8 +252,8 @@ class EncoderSettings(Settings):
         require_between("dropout", self.dropout, 0, 1, high_open=True)
         if self.initial_scores is not None:
             require_between("initial_scores", self.initial_scores, 0, low_open=True)
-        asked = self.readout == "root" and self.root is None
-        require(not asked, "readout 'root' needs a root: give root.labels (d_root)")
+        without_root = self.readout == "root" and self.root is None
+        require(not without_root, "readout 'root' needs a root: give root.labels (d_root)")
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ class FusedIterations:
         return plain and whole and not inference.damping_z
 
     def _updated(self, message: Tensor, t: int) -> Tensor:
-        from probformer.kernels.crf.labels import updated_labels
+        from probformer.kernels.crf.label_update import updated_labels
 
         rows, weight = self.mask, self.inference.lambda_z
         seed = None if self.seeds is None else self.seeds[t, 1]

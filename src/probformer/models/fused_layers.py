@@ -81,16 +81,18 @@ def apply_layers(
     if rate:
         seeds = torch.randint(2**62, (len(steps), 3, 1), device=x.device)
     x = x[0]
-    read = x.to(dtype_of_products(x))
+    hidden = x.to(dtype_of_products(x))
     for (layer, matrices), (for_heads, for_context, for_words) in zip(steps, seeds, strict=True):
         projections, inner, inner_bias, outer, *output = matrices
-        projected = F.linear(read, projections).view(len(read), len(layer.projections), heads, -1)
+        projected = F.linear(hidden, projections).view(
+            len(hidden), len(layer.projections), heads, -1
+        )
         context = _attend(projected, packing, rate, for_heads).flatten(1)
         update = context @ (output[0] if output else projections[: context.shape[1]])
-        x, read = add_and_normalise(x, update, None, layer.attention_norm, rate, for_context)
-        update = F.linear(F.relu(F.linear(read, inner, inner_bias)), outer)
+        x, hidden = add_and_normalise(x, update, None, layer.attention_norm, rate, for_context)
+        update = F.linear(F.relu(F.linear(hidden, inner, inner_bias)), outer)
         norm = layer.feed_forward_norm
-        x, read = add_and_normalise(x, update, layer.outer.bias, norm, rate, for_words)
+        x, hidden = add_and_normalise(x, update, layer.outer.bias, norm, rate, for_words)
     return x.unsqueeze(0)
 
 

@@ -52,19 +52,19 @@ def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
         HAS_REST=vectors.rest is not None,
     )
     both = out.to_dependents, out.to_heads
-    for side, heard in zip(_sides(a, b, shift, absent), both, strict=True):
+    for side, context in zip(_sides(a, b, shift, absent), both, strict=True):
         tiles = _tiles(a.shape[-1])
         tiled_forward.contexts[_grid(problem, by_side, tiles)](
             *(side.own, side.other, vectors.scale, side.own_shift, side.other_shift),
-            *(*_sentences(problem), problem.seed, vectors.old, heard),
+            *(*_sentences(problem), problem.seed, vectors.old, context),
             side.only_once(out.beliefs),
             *(_blocks(problem, by_side), problem.channels, tiles, a.shape[-1], longest),
-            *(*side.strides, *heard.stride()[:2], _exponent(problem), problem.rate, problem.step),
+            *(*side.strides, *context.stride()[:2], _exponent(problem), problem.rate, problem.step),
             **_constants(problem, vectors, by_side),
             **side.constants(vectors),
             DROPOUT=problem.rate > 0,
         )
-        _turned(problem, heard, back=True)
+        _turned(problem, context, back=True)
 
 
 def backward(

@@ -149,11 +149,11 @@ def correct(
 
 
 @triton.jit
-def _store_of_scale(D_SCALE, gradient, heard, A, Y, own, length, row, column, there):
+def _store_of_scale(D_SCALE, gradient, context, A, Y, own, length, row, column, there):
     """The part of own words in the gradient by a bucket's D; nothing is multiplied by D yet."""
     a = load_rows(A, own, length, row, column, there).to(tl.float32)
     y = load_rows(Y, own, length, row, column, there).to(tl.float32)
-    tl.store(D_SCALE + column, tl.sum(a * gradient + y * heard, 0), mask=there)
+    tl.store(D_SCALE + column, tl.sum(a * gradient + y * context, 0), mask=there)
 
 
 @triton.jit(do_not_specialize=VARYING)
@@ -208,9 +208,9 @@ def gradients(
         key = dropout_key(SEED, sentence * channels + channel)
 
     all_gradients = tl.zeros((M, WIDTH), tl.float32)
-    all_heard = tl.zeros((M, WIDTH), tl.float32)
+    all_context = tl.zeros((M, WIDTH), tl.float32)
     gradient = tl.zeros((M, WIDTH), tl.float32)
-    heard = tl.zeros((M, WIDTH), tl.float32)
+    context = tl.zeros((M, WIDTH), tl.float32)
     for side in tl.static_range(2):
         bucket = far_bucket(side == 0, ROWS, K)
         d = load_scale(SCALE, bucket, channel, channels, r, column, there, SCALED)
@@ -259,22 +259,22 @@ def gradients(
                 p = (mixed(p, OLD, cells, pair, step) * factor).to(u.dtype)
                 gradient = tl.dot(d_score, u, gradient, input_precision=PRECISION)
                 gradient = tl.dot(p, h, gradient, input_precision=PRECISION)
-                heard = tl.dot(p, u, heard, input_precision=PRECISION)
+                context = tl.dot(p, u, context, input_precision=PRECISION)
         if side == 1 or not CARRY:
             if SCALED and ROWS:
                 at = D_SCALE + bucket * channels * r
                 _store_of_scale(
-                    at, gradient, heard, x_at, g_at, own, length, own_row, column, there
+                    at, gradient, context, x_at, g_at, own, length, own_row, column, there
                 )
             if SHARED:
                 all_gradients += gradient * d
-                all_heard += heard * d
+                all_context += context * d
             else:
                 at = bucket * out_bucket
                 store_rows(GRADIENT + at, own, length, out_row, column, there, gradient * d)
-                store_rows(CONTEXT + at, own, length, out_row, column, there, heard * d)
+                store_rows(CONTEXT + at, own, length, out_row, column, there, context * d)
             gradient = tl.zeros((M, WIDTH), tl.float32)
-            heard = tl.zeros((M, WIDTH), tl.float32)
+            context = tl.zeros((M, WIDTH), tl.float32)
 
     for k in range(1, K - 1):
         other, met = near_others(k, own, length, GAMMA, ROWS)
@@ -305,17 +305,17 @@ def gradients(
         u = load_rows(u_at, other, length, other_row, column, there).to(tl.float32)
         h = load_rows(h_at, other, length, other_row, column, there).to(tl.float32)
         gradient = d_score[:, None] * u + p[:, None] * h
-        heard = p[:, None] * u
+        context = p[:, None] * u
         if SCALED and ROWS:
             at = D_SCALE + k * channels * r
-            _store_of_scale(at, gradient, heard, x_at, g_at, own, length, own_row, column, there)
+            _store_of_scale(at, gradient, context, x_at, g_at, own, length, own_row, column, there)
         if SHARED:
             all_gradients += gradient * d
-            all_heard += heard * d
+            all_context += context * d
         else:
             at = k * out_bucket
             store_rows(GRADIENT + at, own, length, out_row, column, there, gradient * d)
-            store_rows(CONTEXT + at, own, length, out_row, column, there, heard * d)
+            store_rows(CONTEXT + at, own, length, out_row, column, there, context * d)
     if SHARED:
         store_rows(GRADIENT, own, length, out_row, column, there, all_gradients)
-        store_rows(CONTEXT, own, length, out_row, column, there, all_heard)
+        store_rows(CONTEXT, own, length, out_row, column, there, all_context)

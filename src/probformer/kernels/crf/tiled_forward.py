@@ -147,7 +147,7 @@ def contexts(
         key = dropout_key(SEED, sentence * channels + channel)
 
     total = tl.zeros((M, WIDTH), tl.float32)
-    heard = tl.zeros((M, WIDTH), tl.float32)
+    context = tl.zeros((M, WIDTH), tl.float32)
     for side in tl.static_range(2):
         bucket = far_bucket(side == 0, ROWS, K)
         d = load_scale(SCALE, bucket, channel, channels, r, column, there, SCALED)
@@ -175,14 +175,14 @@ def contexts(
                 p = mixed(p, OLD, cells, pair, step)
                 remember(NEW, cells, pair & writes[:, None], p)
                 p *= dropped(key, own[:, None], other[None, :], rate, ROWS, DROPOUT)
-                heard = tl.dot(p.to(u.dtype), u, heard, input_precision=PRECISION)
+                context = tl.dot(p.to(u.dtype), u, context, input_precision=PRECISION)
         if side == 1 or not CARRY:
             if SHARED:
-                total += heard * d
+                total += context * d
             else:
                 at = OUT + bucket * out_bucket
-                store_rows(at, own, length, out_row, column, there, heard * d)
-            heard = tl.zeros((M, WIDTH), tl.float32)
+                store_rows(at, own, length, out_row, column, there, context * d)
+            context = tl.zeros((M, WIDTH), tl.float32)
 
     for k in range(1, K - 1):
         other, met = near_others(k, own, length, GAMMA, ROWS)
@@ -197,10 +197,10 @@ def contexts(
         remember(NEW, cells, met & writes, p)
         p *= dropped(key, own, other, rate, ROWS, DROPOUT)
         d = load_scale(SCALE, k, channel, channels, r, column, there, SCALED)
-        heard = p[:, None] * load_rows(u_at, other, length, other_row, column, there) * d
+        context = p[:, None] * load_rows(u_at, other, length, other_row, column, there) * d
         if SHARED:
-            total += heard
+            total += context
         else:
-            store_rows(OUT + k * out_bucket, own, length, out_row, column, there, heard)
+            store_rows(OUT + k * out_bucket, own, length, out_row, column, there, context)
     if SHARED:
         store_rows(OUT, own, length, out_row, column, there, total)
