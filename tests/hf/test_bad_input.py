@@ -234,7 +234,7 @@ def test_a_new_head_is_new(made):
 def test_an_encoder_alone_has_no_answers(made, tmp_path):
     hf.ProbformerModel.from_pretrained(made["tagging"]).save_pretrained(tmp_path)
     shutil.copy(made["tagging"] / "tokenizer.json", tmp_path)
-    with refused("no task"):
+    with refused("without a task"):
         load_run(tmp_path)
     load_refused(tmp_path, "no task", cls=hf.ProbformerForTokenClassification)
 

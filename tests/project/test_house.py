@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,29 @@ def test_the_readme_shows_the_house_in_this_order():
     plan = readme.split("src/probformer/\n")[1].split("```")[0]
     shown = [line.split()[0].rstrip("/").removesuffix(".py") for line in plan.splitlines()]
     assert shown == TOP_DOWN
+
+
+def test_no_class_has_the_name_of_another():
+    found = defaultdict(list)
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(str(path.relative_to(SOURCE)))
+    assert not {name: paths for name, paths in found.items() if len(paths) > 1}
+
+
+ENCODERS = {"Encoder", "Transformer", "EncoderSettings", "TransformerSettings"}
+
+
+def test_kinds_of_encoder_are_told_apart_in_models_and_config_alone():
+    """Elsewhere attributes and methods that all encoders have must do."""
+    for path in SOURCE.rglob("*.py"):
+        if path.relative_to(SOURCE).parts[0] in ("models", "config"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                names = {getattr(part, "id", "") for part in ast.walk(node.args[1])}
+                assert not names & ENCODERS, f"{path}:{node.lineno}"
 
 
 def test_no_file_is_long():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
 
-from probformer.config import RunSettings
+from probformer.config import RunSettings, TaskSettings
 from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.data.randomness import Purpose, derive_seed
+from probformer.data.vocabulary import Vocabulary
 from probformer.errors import counted
 from probformer.models.build import build_encoder
 from probformer.models.readout import Model
@@ -21,7 +23,7 @@ from probformer.runs.run_folder import (
     write_description,
     write_settings,
 )
-from probformer.tasks import build_auxiliary, build_task
+from probformer.tasks import Task, build_auxiliary, build_task
 from probformer.training.loop import AfterEpoch, Training
 from probformer.training.processes import on_main_process
 from probformer.training.progress import Reporter
@@ -48,6 +50,7 @@ def prepare(
     resume: bool = False,
     stop: StopSignal | None = None,
     after_epoch: AfterEpoch = lambda line: None,
+    make_task: Callable[[TaskSettings, Vocabulary], Task] = build_task,
 ) -> Training:
     """Read the data, build the model, and go back to the last checkpoint of a run to resume.
 
@@ -61,6 +64,8 @@ def prepare(
         resume: Continue the run in the folder, if there is one.
         stop: The signal that stops training.
         after_epoch: Called after each epoch.
+        make_task: Makes the task from its settings and the vocabulary; a task of your own comes in
+            here.
 
     Raises:
         InputError: Settings, data and folder do not fit together.
@@ -71,7 +76,7 @@ def prepare(
 
     corpus = load_corpus(settings.data, data)
     vocabulary = build_vocabulary(settings.vocabulary, corpus.counted)
-    task = build_task(settings.task, vocabulary)
+    task = make_task(settings.task, vocabulary)
     task.skips_bad_sentences = getattr(settings.data, "skip_bad_lines", False)
     task.learn_classes(corpus.splits["train"])
     if resumed and accelerator.is_main_process:
