@@ -57,7 +57,7 @@ class Packing:
         return (place - self.starts[sentence]).clamp(max=self.longest - 1)
 
     def covering(self, places: int) -> Packing:
-        """Has sentences of padding after the last one, so that kernels write all `places`."""
+        """With sentences of padding added at the end, so that kernels write all `places`."""
         end = (self.starts + self.lengths).max()
         steps = torch.arange(0, places, self.longest, device=end.device, dtype=torch.int32)
         tail = end + steps
@@ -70,7 +70,7 @@ class Packing:
         return torch.cat([starts, starts.new_full((1,), places)])
 
     def longer_than(self, most: int) -> Packing:
-        """Skips sentences of up to `most` words: their length is 0, their words stay in the row."""
+        """With length 0 for sentences of up to `most` words, whose words stay in the row."""
         return replace(self, lengths=torch.where(self.lengths > most, self.lengths, 0))
 
     def _cells(self) -> Tensor:
