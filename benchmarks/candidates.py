@@ -1,6 +1,7 @@
-"""What is measured side by side: encoders at the sizes of the paper's PTB language model.
+"""The candidates of the benchmarks: encoders at the sizes of the paper's PTB language model.
 
-A candidate is a model for a shape; `step_of` makes a function of it that trains or infers once.
+A candidate builds a model for a shape; `step_of` returns a function that runs one training step of
+it, or inference once.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Mode = Literal["eager", "compiled", "graph"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """In the paper's letters; a transformer has d as its width and T layers."""
+    """Sizes by the paper's letters; a transformer has d as its width and T layers."""
 
     d: int = 384
     h: int = 16
@@ -94,7 +95,7 @@ def transformer(relative: bool) -> Callable[[Shape], nn.Module]:
 
 
 class _WithoutAttention(nn.Module):
-    """An encoder that may use fused kernels, as its attention is not asked for."""
+    """An encoder called with `attention=False`, so that it may use fused kernels."""
 
     def __init__(self, model: Encoder | Transformer) -> None:
         super().__init__()
@@ -105,7 +106,7 @@ class _WithoutAttention(nn.Module):
 
 
 class _WithoutKernels(nn.Module):
-    """The same through the plain path, which a CPU always takes."""
+    """The same without fused kernels, as on a CPU."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -121,10 +122,10 @@ def plain(build: Callable[[Shape], nn.Module]) -> Callable[[Shape], nn.Module]:
 
 
 class DenseEinsums(nn.Module):
-    """Equations 3, 4 and 9 to 12 as they stand: every bucket for every pair."""
+    """Equations 3, 4 and 9 to 12 as einsums: every bucket for every pair."""
 
     def __init__(self, shape: Shape, factored: bool) -> None:
-        """`factored`: T as in eq. 14."""
+        """`factored`: whether T is the product U Vᵀ of eq. 14."""
         super().__init__()
         s = self.sizes = shape.sizes
         self.word_scores = nn.Embedding(VOCABULARY, s.d)
@@ -143,7 +144,7 @@ class DenseEinsums(nn.Module):
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         scores = unary = self.word_scores(words)
         t, letters = list(self.factors), ",".join(self.letters)
-        back = ",".join(reversed(self.letters))  # operands in an order that can be followed
+        back = ",".join(reversed(self.letters))  # einsum contracts from left to right
         for _ in range(self.sizes.T):
             q = scores.softmax(-1)
             f = torch.einsum(f"xia,{letters},xjb,kij->xcij", q, *t, q, self.distance)
@@ -156,7 +157,7 @@ class DenseEinsums(nn.Module):
 
 
 def necessary_products(shape: Shape, training: bool) -> Step:
-    """The two products an iteration of UV, the two of each one's backward pass, nothing else."""
+    """The two matrix products of an iteration of UV, and two per product in the backward pass."""
     sizes, dtype = shape.sizes, torch.bfloat16 if shape.bf16 else torch.float32
     rows, inner = shape.batch * shape.length, 2 * sizes.buckets * sizes.h * sizes.r
     weight, q, x = (
@@ -171,7 +172,7 @@ def necessary_products(shape: Shape, training: bool) -> Step:
             torch.mm(x, weight, out=message)  # G = Y W
             if not training:
                 continue
-            for _ in range(2):  # the backward pass of one product is the other two kinds
+            for _ in range(2):  # of each product: the gradient of W, and one of the other kind
                 torch.mm(x.mT, q, out=gradient)
             torch.mm(q, weight.mT, out=projected)
             torch.mm(x, weight, out=message)
@@ -197,7 +198,7 @@ CANDIDATES: dict[str, Callable[[Shape], nn.Module]] = {
 
 
 def step_of(name: str, shape: Shape, training: bool = True, mode: Mode = "eager") -> Step:
-    """Forward and backward, or forward alone, on random words."""
+    """A function that runs forward and backward, or forward alone, on random words."""
     if name == PRODUCTS:
         return necessary_products(shape, training)
     torch.manual_seed(0)
@@ -237,7 +238,7 @@ def captured(step: Step) -> Step:
     with torch.cuda.graph(graph):
         step()
 
-    def replay(_reads: Step = step) -> None:  # the graph does not keep what it reads alive
+    def replay(_reads: Step = step) -> None:  # keeps the tensors that the graph reads alive
         graph.replay()
 
     return replay

@@ -4,7 +4,7 @@
 
 Training as `probformer train` does it, without the dev split: batches of 64 in chunks of 16. The
 first epoch, in which kernels are compiled and CUDA graphs captured, is not timed. The Transformer
-reads sentences end to end by kernels of this library, and once padded, by PyTorch's.
+is measured on packed sentences with kernels of this library, and on padded ones with PyTorch's.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from probformer.training.start import prepare
 from step import machine, synchronise
 
 PADDED = "Transformer, padded"
-"""Sentences side by side, by PyTorch's own kernels."""
+"""The Transformer on padded sentences, with PyTorch's own kernels."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--text", type=Path, help="a sentence a line; default: made up, like PTB's")
-    parser.add_argument("--sentences", type=int, default=42068, help="at most so many")
+    parser.add_argument("--text", type=Path, help="a sentence per line; default: random words")
+    parser.add_argument("--sentences", type=int, default=42068, help="maximum number of sentences")
     parser.add_argument("--precision", default="bf16", choices=["fp32", "tf32", "bf16"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--profile", action="store_true", help="what a step's time goes into")
-    parser.add_argument("--docs", type=Path, help="write the figures into this folder's page")
+    parser.add_argument("--profile", action="store_true", help="also time the stages of a step")
+    parser.add_argument("--docs", type=Path, help="write the results to this folder of docs, too")
     arguments = parser.parse_args()
     if arguments.text is not None and not arguments.text.is_file():
         parser.error(f"{arguments.text}: there is no such file")
@@ -54,7 +54,7 @@ def main() -> None:
     accelerator = Accelerator(cpu=arguments.device == "cpu")
     with tempfile.TemporaryDirectory() as folder:
         text = arguments.text or made_up(Path(folder) / "text.txt", arguments.sentences)
-        few = str(first_lines(text, 10, Path(folder) / "few.txt"))  # of which no time is taken
+        few = str(first_lines(text, 10, Path(folder) / "few.txt"))  # not timed
         train = str(text.resolve())
         data = FileData(train=train, dev=few, test=few, first=arguments.sentences)
         runs = {}
@@ -120,7 +120,7 @@ def first_lines(text: Path, count: int, path: Path) -> Path:
 
 
 def seconds_of_two_epochs(run: Training) -> tuple[float, float]:
-    """The second one in the random order that all but the first have."""
+    """Seconds of the first epoch, and of the second, which has a random order as all later ones."""
     found = []
     for epoch in range(2):
         run.progress.epoch, run.progress.batch, run.progress.seconds = epoch, 0, 0.0
@@ -130,7 +130,7 @@ def seconds_of_two_epochs(run: Training) -> tuple[float, float]:
 
 
 def stages(run: Training) -> list[float]:
-    """Milliseconds to make a batch, for its gradient, and for the update."""
+    """Mean milliseconds to build a batch, to compute its gradient, and to update the weights."""
     training, split, device = run.settings, run.splits["train"], run.accelerator.device
     batches = training_batches(split.lengths, training.batch, 1, 0, training.by_length)[:PROFILED]
     times = np.zeros(3)

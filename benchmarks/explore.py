@@ -1,9 +1,9 @@
-"""How long the explorer takes to answer: a sentence through HTTP, one request after the other.
+"""How long the explorer takes to answer: a sentence per HTTP request, one request after another.
 
     python benchmarks/explore.py runs/quickstart/mlm-builtin-pt
 
-The server is the one of `probformer explore`, in a process of its own. Time is from the first byte
-sent to the last byte received, without parsing what came.
+The server is that of `probformer explore`, in a separate process. Time is measured from the first
+byte sent to the last byte received, without parsing the response.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
 
 @contextmanager
 def serving(run: str) -> Iterator[str]:
-    """The host and port of a server."""
+    """Start a server; its host and port."""
     command = [sys.executable, "-m", "probformer", "explore", run, "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -51,7 +51,7 @@ def serving(run: str) -> Iterator[str]:
 
 
 def measure(address: str, words: int, requests: int) -> tuple[list[float], int]:
-    """Seconds of each request, and the bytes of an answer."""
+    """Seconds of each request, and the number of bytes of a response."""
     connection = http.client.HTTPConnection(address)
 
     def ask(method: str, path: str, body: str | None = None) -> bytes:

@@ -1,6 +1,6 @@
-"""How time and memory grow, measured on one device: `make performance DEVICE=cpu`.
+"""Time and memory of all models by size, measured on one device: `make performance DEVICE=cpu`.
 
-Writes what it measures to docs/performance/<device>.json, and docs/performance.md with tables and
+Writes the measurements to docs/performance/<device>.json, and docs/performance.md with tables and
 plots of all devices that have been measured.
 """
 
@@ -37,18 +37,19 @@ class Case:
     models: tuple[str, ...] = MODELS
     sizes: Sizes = field(default_factory=Sizes)
     compiled: bool = False
-    """Whether the Transformer is compiled too, which takes its time."""
+    """Whether the Transformer is also measured with torch.compile, which is slow to start."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured on a kind of device, small enough for it."""
+    """The measurements for a kind of device."""
 
     cases: tuple[Case, ...]
     modes: tuple[Mode, ...]
     base: tuple[int, int]
-    """Batch × length of which one size at a time is changed."""
+    """Batch and length for `growth`, where one size at a time is changed."""
     growth: dict[str, tuple[int, ...]]
+    """The values of each size."""
     growing: tuple[str, ...]
     """The models whose growth is measured."""
     bf16: bool
@@ -120,7 +121,7 @@ def main() -> None:
         ("cases", measure_cases(plan, device, arguments.repeats)),
         ("growth", measure_growth(plan, device, arguments.repeats)),
     ):
-        for row in rows:  # written down at once: a long run may be cut off
+        for row in rows:  # saved after each: a long run may be interrupted
             found[part].append(row)
             text = json.dumps(found, indent=1) + "\n"
             (folder / f"{arguments.device}.json").write_text(text, encoding="utf-8")
@@ -154,7 +155,7 @@ def measure_cases(plan: Plan, device: torch.device, repeats: int) -> Iterator[di
 
 
 def memory(name: str, shape: Shape) -> float | None:
-    """Of a training step in eager mode; graphs keep the same tensors."""
+    """Peak megabytes of a training step in eager mode; graphs keep the same tensors."""
     if name == PRODUCTS:
         return None
     try:
@@ -164,7 +165,7 @@ def memory(name: str, shape: Shape) -> float | None:
 
 
 def measure_growth(plan: Plan, device: torch.device, repeats: int) -> Iterator[dict[str, Any]]:
-    """One size at a time, training, in the last of the modes."""
+    """Training steps with one size changed at a time, in the last of the modes."""
     for letter, values in plan.growth.items():
         for value in values:
             batch, length = plan.base

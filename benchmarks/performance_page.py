@@ -1,4 +1,4 @@
-"""docs/performance.md from what was measured."""
+"""Writes docs/performance.md from the measurements in docs/performance/."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTERS = {
 _TITLES = {"cuda": "GPU", "cpu": "CPU"}
 REFERENCE = "Transformer"
 PROFILED = 100
-"""Batches of an epoch that are looked at stage by stage."""
+"""The number of batches whose stages are timed."""
 _INTRODUCTION = """# Performance
 
 Training steps (forward and backward of the encoder, dropout 0.15) and inference, at the sizes of
@@ -83,7 +83,7 @@ def _section(title: str, device: str, found: dict[str, Any], folder: Path) -> st
 
 
 def _cases(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Rows that were measured side by side."""
+    """The rows of each table: those of the same shape and sizes."""
     cases: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         cases.setdefault(_heading(row), []).append(row)
@@ -121,7 +121,7 @@ def _megabytes(row: dict[str, Any] | None) -> str:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    """A column a letter: time above, memory below."""
+    """A column per letter: time above, memory below."""
     figure = Figure(figsize=(20, 7), layout="constrained")
     panels = figure.subplots(2, len(_LETTERS))
     models = list(dict.fromkeys(row["model"] for row in rows))
@@ -145,7 +145,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def epoch_lines(found: dict[str, Any]) -> list[str]:
-    """A table of epochs, and one of their stages if those were measured."""
+    """A table of epochs, and one of the stages of a step if those were measured."""
     sentences, rows = found["sentences"], found["rows"]
     seconds = {row["model"]: row["epoch"] for row in rows}
     reference = seconds[REFERENCE]

@@ -30,7 +30,7 @@ NAMES: tuple[str, ...] = (
     "relative Transformer",
 )
 _SHORT = 0.02
-"""Seconds."""
+"""Seconds: a step that takes less is repeated until it takes about that, at most 20 times."""
 K = TypeVar("K")
 
 
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.15)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--inference", action="store_true", help="forward alone")
+    parser.add_argument("--inference", action="store_true", help="measure the forward pass alone")
     arguments = parser.parse_args()
 
     keep_freed_memory()  # as in training
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def print_table(rounds: list[dict[Key, float]], memory: dict[Key, int]) -> None:
-    """The products and the Transformer to compare with are those of the same precision."""
+    """Ratios are to the products and to the Transformer of the same precision."""
     titles = (f"{'ms':>8}", "/ products", "/ Transformer", "fp32 / this", "peak MB")
     print(f"| {'':30} | {' | '.join(titles)} |")
     print(f"|{'-' * 32}|{'|'.join('-' * (len(title) + 1) + ':' for title in titles)}|")
@@ -88,9 +88,9 @@ def print_table(rounds: list[dict[Key, float]], memory: dict[Key, int]) -> None:
 
 
 def take_turns(steps: dict[K, Step], shape: Shape, repeats: int) -> list[dict[K, float]]:
-    """Seconds; the candidates take turns, so that a slow moment of the machine hits all.
+    """Seconds of each candidate by round; they take turns, so that slow moments affect them all.
 
-    A short step is made several times in a row, as in training, where nobody waits after each.
+    A short step is run several times without synchronising in between, as in training.
     """
     for step in steps.values():
         seconds(step, shape.device)
@@ -117,7 +117,7 @@ def synchronise(device: torch.device) -> None:
 
 
 def peak_memory(name: str, shape: Shape, training: bool = True) -> int:
-    """Bytes that the model and a step need; on a CPU, measured in a process of its own."""
+    """Bytes that the model and a step need; on a CPU, measured in a separate process."""
     if shape.device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(shape.device)
@@ -136,7 +136,7 @@ def _peak_memory(name: str, shape: Shape, training: bool) -> int:
 
 
 def _resident_peak() -> int:
-    """Bytes; Linux's own count where there is one, as `getrusage` reports a parent's peak too."""
+    """Bytes: VmHWM on Linux, as `getrusage` may report the peak of the parent process."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(row for row in status.read_text().splitlines() if row.startswith("VmHWM"))

@@ -1,4 +1,4 @@
-"""What `probformer parse --json` found of `mlm-ptb-pt`, as a table of docs/results.md."""
+"""Prints the output of `probformer parse --json` for `mlm-ptb-pt` as a table of docs/results.md."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Train all that a table is made of, several runs side by side.
+"""Run all trainings of a table, several at a time.
 
     python benchmarks/trainings.py benchmarks/claims.toml --data corpora --parallel 4
 
-A run for each config, change and seed of the list; those that have come to their end are left
-alone, and those that were stopped go on. When a run ends, what it came to is added to
-OUT/figures.jsonl; `probformer report` shows it.
+There is a run for each config, list of changes and seed. Finished runs are skipped, and stopped
+ones are resumed. When a run finishes, its result is added to OUT/figures.jsonl; `probformer
+report` shows it.
 
 Several runs on one GPU take turns, unless NVIDIA's MPS is started before them
 (`nvidia-cuda-mps-control -d`). With it, five trainings of a model of the paper's table together did
-1.3 to 2.5 times the steps of one alone on an H200, the more the smaller the model; large models
-slow down small ones beside them, and eleven at a time did fewer steps in all than four. Under MPS,
-killing one of them (`kill -9`) ended the others too, with an illegal memory access; `--minutes`
-asks them to stop.
+1.3 to 2.5 times the steps of one alone on an H200, the more the smaller the model. Large models
+slow down small ones that run at the same time, and eleven runs did fewer steps in all than four.
+Under MPS, killing one of them (`kill -9`) ended the others too, with an illegal memory access;
+`--minutes` stops them with SIGTERM, so that each saves a checkpoint.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Group(Settings):
     config: str
     seeds: str
     common: list = field(default_factory=list)
-    """Changes of all its runs."""
+    """Changes to the config for all runs of the group."""
     changes: list = field(default_factory=lambda: [[]])
-    """Lists of changes that are compared."""
+    """Lists of changes; each is a row of the comparison."""
 
     def check(self) -> None:
         lists = [self.common, *self.changes]
@@ -60,7 +60,7 @@ class Training:
 
     @property
     def folder(self) -> Path:
-        """Named by what is changed: the last names of the settings, and their values."""
+        """Named by the config and its changes: the last part of a setting's name, and its value."""
         pairs = [change.partition("=") for change in self.changes]
         parts = [self.config, *(f"{key.rpartition('.')[2]}={value}" for key, _, value in pairs)]
         return Path("-".join(parts)) / f"seed-{self.seed}"
@@ -78,14 +78,14 @@ def main() -> None:
     parser.add_argument("list", type=Path, help="a file such as claims.toml")
     parser.add_argument("--data", type=Path, required=True, help="the folder of the corpora")
     parser.add_argument("--out", type=Path, default=Path("runs/table"))
-    parser.add_argument("--only", default="", help="runs with this in the name of their folder")
-    parser.add_argument("--parallel", type=int, default=1, help="so many at a time")
-    parser.add_argument("--minutes", type=float, help="then stop; the same command goes on")
-    parser.add_argument("--set", action="append", default=[], help="for all of them")
+    parser.add_argument("--only", default="", help="only runs whose folder's name contains this")
+    parser.add_argument("--parallel", type=int, default=1, help="number of runs at a time")
+    parser.add_argument("--minutes", type=float, help="then stop; the same command resumes")
+    parser.add_argument("--set", action="append", default=[], help="a change for all runs")
     given = parser.parse_args()
     try:
         chosen = [one for one in trainings(given.list) if given.only in str(one.folder)]
-        for one in chosen:  # what is wrong is said before anything begins
+        for one in chosen:  # wrong settings are reported before the first run starts
             read_settings(one.config, [*one.changes, *given.set])
     except InputError as error:
         parser.error(str(error))
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def keep(run: Path, figures: Path) -> None:
-    """What a run came to, as `report --save` does: a line remains where run folders do not."""
+    """Add a run's result, as `report --save` does, so that it remains without the run folder."""
     with figures.open("a", encoding="utf-8") as file:
         file.write(f"{Result.of_run(run).to_json()}\n")
 

@@ -1,9 +1,9 @@
-"""What an update of a config takes: by the clock, and by kernel on a GPU.
+"""Time of a training update of a config, and of each kernel in it on a GPU.
 
     python benchmarks/updates.py mlm-ptb-transformer --data corpora
 
-Training as `probformer train` does it, from the second epoch's batches on. The first updates, in
-which kernels are compiled and CUDA graphs captured, are not timed.
+Training as `probformer train` does it, with the batches of the second epoch. The first 250 updates
+(`--warm-up`), in which kernels are compiled and CUDA graphs captured, are not timed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def update(run: Training, count: int) -> None:
-    """Of so many of an epoch's batches, but the last, which is smaller."""
+    """Run `count` updates on batches of an epoch; the last one is left out, as it is smaller."""
     lengths, settings = run.splits["train"].lengths, run.run.settings
     training = settings.training
     batches = training_batches(lengths, training.batch, 1, settings.seed, training.by_length)
@@ -71,7 +71,7 @@ def update(run: Training, count: int) -> None:
 
 
 def print_kernels(run: Training, count: int, most: int = 20) -> None:
-    """The kernels that take longest; microseconds and number in an update."""
+    """Print the `most` slowest kernels, with microseconds and number of calls per update."""
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
         update(run, count)
     kernels: defaultdict[str, list[float]] = defaultdict(list)

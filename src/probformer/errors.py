@@ -48,13 +48,13 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Errors of CUDA and of the CPU allocator have different texts."""
+    """Whether memory has run out: CUDA and the CPU allocator say so in different words."""
     words = ("out of memory", "allocate memory", "not enough memory")
     return isinstance(error, MemoryError) or any(text in str(error) for text in words)
 
 
 def shortened(text: str) -> str:
-    """A text in quotes; the middle of a long one is replaced by dots."""
+    """A text in quotes; the middle of one of more than 30 characters is replaced by dots."""
     return reprlib.repr(text)
 
 

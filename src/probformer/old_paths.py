@@ -1,4 +1,5 @@
-"""Old import paths that documents named: each imports the module at its new path."""
+"""Import paths of earlier versions that README or docs named: each imports the module at its new
+path."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a negative number means where the position of a head stands, everywhere in the library."""
+"""Negative numbers in tensors of heads, which otherwise hold positions of words, counted from 0."""
 
 ROOT = -1
-"""The word's head is ROOT: it hangs from no other word."""
+"""The head of the word is ROOT, and no other word."""
 UNOBSERVED = -2
-"""The head is not known: the data has none, or inference is to find it. In the other index tensors
-of `Evidence` likewise: this variable is not observed."""
+"""The head is not known: the data has none, or inference is to compute its distribution. In the
+other index tensors of `Evidence`: the variable is not observed."""

@@ -1,4 +1,4 @@
-"""For tests, here and in projects that build on this one: golden cases and the oracle's view."""
+"""For tests, here and in projects that build on this one: golden cases, and `crf.reference`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from probformer.crf.potentials import (
 
 @dataclass(frozen=True)
 class Case:
-    """A golden case: what inference is given, and what it must return."""
+    """A golden case: the arguments of inference, and the results that it must have."""
 
     name: str
     unary: Tensor
@@ -39,9 +39,9 @@ class Case:
     potentials: Potentials
     inference: Inference
     expected: dict[str, Tensor]
-    """`z_scores`, `q_h`, `root_scores`, `cotangent`, as far as the case has them."""
+    """`z_scores`, `q_h`, `root_scores` and `cotangent`, if the file has them."""
     gradients: dict[str, Tensor]
-    """By the names of `parameters`, and `unary`."""
+    """By the names of `parameters`, and of `unary`."""
 
     @property
     def parameters(self) -> dict[str, nn.Parameter]:
@@ -49,7 +49,12 @@ class Case:
 
 
 def load_case(path: str | Path, dtype: torch.dtype = torch.float64) -> Case:
-    """A golden case from its `.npz` file, with gradients required where it has gradients."""
+    """Read a golden case; its unary scores and parameters require gradients.
+
+    Args:
+        path: the `.npz` file.
+        dtype: of all floating-point tensors of the case.
+    """
     with np.load(path, allow_pickle=False) as file:
         arrays = {key: file[key] for key in file.files}
     config: dict[str, Any] = json.loads(str(arrays.pop("config")))
@@ -66,7 +71,7 @@ def load_case(path: str | Path, dtype: torch.dtype = torch.float64) -> Case:
     gradients = {"unary": tensors["grad_unary"]}
     for name, parameter in potentials.named_parameters():
         stored = _STORED_AS.get(name, name.split(".")[-1])
-        # Files have the label of the dependent before the rank or the other label; we have it last.
+        # In files the dependent's label comes before the rank or the other label; here it is last.
         turn = name in _LABELS_LAST
         value, gradient = tensors[stored], tensors[f"grad_{stored}"]
         parameter.data.copy_(value.mT if turn else value)
@@ -105,11 +110,14 @@ def _word_potential(config: dict[str, Any]) -> WordPotential:
 
 
 def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.SentenceField:
-    """One sentence of a model as the oracle sees it, with dense potentials.
+    """One sentence of a model for `crf.reference`, with dense potentials.
 
     Args:
         unary: the scores of its words, (n, d).
-        potentials: the factors; those of your own need `reference_score`.
+        potentials: the factors; those that are not in the paper need `reference_score`.
+
+    Returns:
+        The conditional random field of the sentence.
     """
     root, globals_ = potentials.root, potentials.globals
     of_the_paper = (potentials.words, root, globals_)
@@ -131,7 +139,7 @@ def _as_oracle_sees(factor: Factor, n: int) -> reference.OtherFactor:
 
 
 def _each(variable: Variable, n: int) -> list[reference.Variable]:
-    """The names of its variables in a sentence of n words."""
+    """The names in `reference` of all variables of a kind in a sentence of n words."""
     shape = variable.shape(1, n)[1:]
     return [(variable.symbol, *place) for place in itertools.product(*map(range, shape))]
 
@@ -139,17 +147,18 @@ def _each(variable: Variable, n: int) -> list[reference.Variable]:
 def assert_messages_are_gradients(
     potentials: Potentials | WordPotential, n: int = 5, tolerance: float = 1e-10
 ) -> None:
-    """Both messages equal −∂E/∂Q, E being the paper's energy with the dense potentials.
+    """Check that the messages to heads and to labels equal −∂E/∂Q for random Q.
 
-    The test for a potential or factor of your own; give it in double precision.
+    E is the energy of `crf.reference`, with dense potentials and each factor's `reference_score`.
+    This is the test for a potential or factor of your own.
 
     Args:
-        potentials: all factors of a model, or the potential between words alone.
+        potentials: all factors of a model, or a potential between words alone, in float64.
         n: the number of words of the random sentence.
-        tolerance: relative and absolute.
+        tolerance: the relative and the absolute tolerance.
 
     Raises:
-        AssertionError: a message differs; it says to which variables.
+        AssertionError: a message differs; the text says to which variables.
     """
     potentials = as_potentials(potentials)
     dtype = next(potentials.parameters()).dtype

@@ -56,7 +56,7 @@ def folder(tmp_path_factory):
     done = probformer("train", "tiny.toml", "--out", "run", cwd=path)
     assert "epoch 2/2" in done.stdout
     assert "test: accuracy" in done.stdout
-    assert "tags that training does not have count as wrong: 'Z' (1)" in done.stderr
+    assert "tags that are not in the training data count as wrong: 'Z' (1)" in done.stderr
     return path
 
 

@@ -1,4 +1,4 @@
-"""Every config that comes along: it parses, builds the published sizes, and trains two steps."""
+"""Every config that is bundled: it parses, builds the published sizes, and trains two steps."""
 
 import re
 from pathlib import Path

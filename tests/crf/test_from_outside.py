@@ -10,8 +10,9 @@ from outside.sharper import sharper
 from outside.topic import Topic
 from probformer import Evidence, Inference, mean_field, reference
 from probformer.crf.energy import energy, free_energy
+from probformer.crf.structures import Independent, Structure
 from probformer.potentials import UV, Potentials, Root
-from probformer.sentinels import UNOBSERVED
+from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.testing import assert_messages_are_gradients, reference_sentence
 
 D, H, TOPICS = 5, 3, 4
@@ -144,11 +145,44 @@ def test_inference_with_a_head_structure_is_the_oracles():
     torch.testing.assert_close(roots, torch.ones_like(roots))
 
 
+def test_the_free_energy_of_a_structure_is_undefined_for_mixtures():
+    potentials, (unary, mask) = build("uv", "root"), random_batch((4, 2))
+    mixing = Inference(iterations=2, heads=OneRoot(), step_h=0.5)
+    steps = mean_field(unary, mask, potentials, mixing, trace=True).trace
+    assert steps[0].free_energy is not None  # the first heads are taken whole
+    assert steps[1].free_energy is None
+    rows = Inference(iterations=2, step_h=0.5)
+    assert mean_field(unary, mask, potentials, rows, trace=True).trace[1].free_energy is not None
+
+
+def test_independent_rows_are_a_structure():
+    forbidden = torch.rand(3, 2, 4, 5) < 0.3
+    forbidden[0, 0, 1] = True  # a row of padding
+    scores = torch.randn(3, 2, 4, 5, dtype=torch.float64)
+    rows = Independent()
+    marginals = rows.marginals(scores, forbidden)
+    expected = Structure.entropy(rows, scores, marginals, forbidden)
+    torch.testing.assert_close(rows.entropy(scores, marginals, forbidden), expected)
+    assert Independent(sharper).entropy(scores, marginals, forbidden) is None
+
+
+def test_gold_heads_are_evidence_as_they_are():
+    """The heads of sentences and batches have the sentinels that evidence has."""
+    potentials, (unary, mask) = build("uv", "root"), random_batch((3, 2))
+    gold = torch.tensor([[1, ROOT, UNOBSERVED], [ROOT, 0, UNOBSERVED]])
+    evidence = Evidence(heads=gold.unsqueeze(1).expand(-1, H, -1))
+    post = mean_field(unary, mask, potentials, evidence=evidence)
+    assert post.root_head_marginals[0, :, 1].eq(1).all()
+    assert post.root_head_marginals[1, :, 0].eq(1).all()
+    assert post.head_marginals[0, :, 0, 1].eq(1).all()
+    assert 0 < post.root_head_marginals[0, 0, 2] < 1
+
+
 def test_evidence_conditions_a_head_structure():
     """If one word hangs from ROOT, no other does; observed heads are excluded before the sum."""
     potentials, (unary, mask) = build("uv", "root"), random_batch((4,))
     heads = torch.full((1, H, 4), UNOBSERVED)
-    heads[0, 0, 2], heads[0, 1, 0] = -1, 3
+    heads[0, 0, 2], heads[0, 1, 0] = ROOT, 3
     post = mean_field(unary, mask, potentials, ROOTED, evidence=Evidence(heads=heads))
     assert post.root_head_marginals[0, 0].tolist() == [0, 0, 1, 0]
     assert post.head_marginals[0, 1, 0].tolist() == [0, 0, 0, 1]

@@ -5,6 +5,7 @@ import torch
 
 from helpers.models import EXTRAS, WORDS, build, random_batch
 from probformer import Inference, mean_field
+from probformer.crf import fused
 from probformer.crf.potentials import UV
 
 
@@ -74,3 +75,13 @@ def test_a_trace_in_half_precision():
     exact = mean_field(unary, mask, potentials, trace=True).trace[-1].free_energy
     half = mean_field(unary.bfloat16(), mask, potentials.bfloat16(), trace=True).trace[-1]
     torch.testing.assert_close(half.free_energy.double(), exact, rtol=0.05, atol=0.05)
+
+
+def test_gradients_of_iterations_add_up_in_the_precision_of_the_parameter():
+    """In bfloat16 a sum stays at 1 whatever small numbers come after."""
+    parameter = torch.zeros(1, requires_grad=True)
+    rounded = fused._for_products(parameter, torch.bfloat16, 257)
+    assert {x.dtype for x in rounded} == {torch.bfloat16}
+    weights = [1.0] + 256 * [2.0**-9]
+    sum((x * w).sum() for x, w in zip(rounded, weights, strict=True)).backward()
+    assert parameter.grad.item() == 1.5

@@ -1,5 +1,6 @@
 """Rare words are taken for unknown ones in training, and nowhere else."""
 
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -44,18 +45,17 @@ def test_only_words_change_and_only_in_the_result(split):
 def test_every_epoch_drops_other_words(tmp_path):
     given = replace(settings("tagging"), vocabulary=VocabularySettings(word_dropout=2.0))
     training = ready(given, tmp_path)
-    unknown, seen = training.run.vocabulary.unk, []
-    update = training._update
+    unknown, seen = training.run.vocabulary.unk, defaultdict(list)
+    build = training.batches.build
 
-    def watch(indices):
-        seen.append(training._batch_of(indices).words)
-        update(indices)
+    def watch(chunks, epoch):
+        batch = build(chunks, epoch)
+        seen[epoch].append(batch.words)
+        return batch
 
-    training._update = watch
+    training.batches.build = watch
     training.train()
-    first, second = (
-        sum((b == unknown).sum().item() for b in part) for part in (seen[:4], seen[4:])
-    )
+    first, second = (sum((words == unknown).sum().item() for words in seen[i]) for i in (0, 1))
     assert first != second
     assert min(first, second) > 0.05 * training.splits["train"].tokens
     assert (training.splits["train"].fields["words"] != unknown).all()

@@ -149,7 +149,7 @@ def test_updates_of_a_config_are_timed(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["updates.py", "nosuch", "--data", "."])
     with pytest.raises(SystemExit, match="2"):
         updates.main()
-    assert "nosuch: is no file and no config" in capsys.readouterr().err
+    assert "nosuch: is neither a file nor a bundled config" in capsys.readouterr().err
 
 
 WHOLE = 'config = "tagging-builtin-pt"\nseeds = "0..0"\n'
@@ -163,7 +163,10 @@ WHOLE = 'config = "tagging-builtin-pt"\nseeds = "0..0"\n'
         ('[[groups]]\nconfig = "x"', "missing setting groups[0].seeds"),
         (f"[[groups]]\n{WHOLE}changes = [['a', 3]]", "common must be a list of texts"),
         (f"[[groups]]\n{WHOLE}common = ['training.epoch=3']", "did you mean 'epochs'?"),
-        ("[[groups]]\nconfig = 'nosuch'\nseeds = '0'", "nosuch: is no file and no config"),
+        (
+            "[[groups]]\nconfig = 'nosuch'\nseeds = '0'",
+            "nosuch: is neither a file nor a bundled config",
+        ),
     ],
 )
 def test_a_wrong_list_is_one_sentence_and_nothing_begins(text, said, tmp_path, monkeypatch, capsys):

@@ -17,6 +17,7 @@ from helpers.blocks import (
     run_python,
     to_run,
 )
+from probformer.data.formats import format
 
 PAGE = """# Title
 ```python
@@ -113,8 +114,9 @@ def test_what_breaks_the_rules_is_seen(text):
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/paper.md"])
-def test_python_that_needs_no_trained_model(name):
+def test_python_that_needs_no_trained_model(name, monkeypatch):
     """Here, unlike in `test_blocks.py`, warnings are errors."""
+    monkeypatch.setattr(format, "_FORMATS", dict(format._FORMATS))  # a page registers one
     page, namespace = Path(name), {}
     blocks = [b for b in to_run(page) if b.language == "python" and "runs/" not in b.code]
     assert blocks

@@ -70,7 +70,7 @@ def test_the_licence_of_the_data_is_stated_and_that_of_the_weights_left_open(run
     card = model_card(replace(run, settings=replace(run.settings, data=data)), None, {})
     assert f"- Licence of the data: {licence}\n" in card
     assert front_matter(card)["license"] == "unknown"
-    assert "Who shares the weights writes their licence above" in card
+    assert "Before you share the weights, write their licence above" in card
 
 
 def test_every_config_for_files_of_others_names_a_known_corpus():

@@ -76,7 +76,7 @@ def tags_of(sentence) -> list[tuple]:
 
 @pytest.mark.long
 def test_classifiers(tmp_path):
-    """The config that comes along: 10 points more than a bag of words."""
+    """The config that is bundled: 10 points more than a bag of words."""
     given = read_settings("classification-builtin-pt", [])
     results = train_one(given, tmp_path)
     bag = bag_of_words_accuracy(builtin_corpus(given.data.size, given.data.seed))

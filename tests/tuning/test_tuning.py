@@ -117,7 +117,7 @@ def test_spaces_that_come_along_fit_their_config(name):
         ("[training.epochs]\nlow = 1\nhihg = 2", "training.epochs.hihg"),
         ("[training.clip]\nlow = 0.0\nhigh = 1.0\nlog = true", "log"),
         ("[training.clip]\nlow = 0.5\nhigh = 1.5\nstep = 1", "step"),
-        ("[training.epochs]\nlow = 1\nhigh = 4\nstep = 2", "1, 4 and 2"),
+        ("[training.epochs]\nlow = 1\nhigh = 4\nstep = 2", "low 1, high 4, step 2"),
         ("[training.epochs]\nlow = 1\nhigh = 4\nstep = 1\nlog = true", "step"),
         ("[training.epochs]\nchoices = []", "choices"),
         ("[training.epochs]\nchoices = 3", "choices"),

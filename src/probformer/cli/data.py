@@ -10,7 +10,9 @@ import typer
 from probformer.cli.arguments import Config, DataFolder, Set
 
 app = typer.Typer(help="Describe data; list, fetch and check known corpora.", no_args_is_help=True)
-Corpora = Annotated[list[str] | None, typer.Argument(help="Names; by default all in the folder.")]
+Corpora = Annotated[
+    list[str] | None, typer.Argument(help="Names of corpora; by default all in the folder.")
+]
 
 
 @app.command("describe")
@@ -35,7 +37,11 @@ def fetch_data(
     data: DataFolder = Path("."),
     source: Annotated[
         str | None,
-        typer.Option("--from", help="A folder, an archive, or an archive's address."),
+        typer.Option(
+            "--from",
+            help="Folder, archive, or URL of an archive that has the files; by default they are "
+            "downloaded from where the corpus is published.",
+        ),
     ] = None,
 ) -> None:
     """Download corpora, or copy them from a folder or an archive of yours."""

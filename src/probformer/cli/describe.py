@@ -15,15 +15,21 @@ def describe(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="A .conllu, .mrg or .txt file, or one like the run's; by default a split."
+            help="Sentences: a .conllu, .mrg or .txt file, or one in the format of the run's data; "
+            "by default a split of that data."
         ),
     ] = None,
     data: DataFolder = Path("."),
     split: Annotated[
-        str | None, typer.Option(help="Of the run's data: train, dev (the default), test or gen.")
+        str | None,
+        typer.Option(help="Split of the run's data: train, dev (default), test or gen."),
     ] = None,
     column: Annotated[
-        str | None, typer.Option(help="The tags that labels and channels are compared with.")
+        str | None,
+        typer.Option(
+            help="Column of the gold tags to compare with; by default that of the run's task, or "
+            "the first."
+        ),
     ] = None,
     iteration: Annotated[int, ITERATION] = -1,
     out: Annotated[
@@ -31,7 +37,7 @@ def describe(
     ] = None,
     json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Describe labels and channels: words, tags, distances, and links."""
+    """Describe a model's labels (words, tags) and channels (distances and kinds of heads)."""
     from probformer.analysis.describe.command import describe_run
 
     describe_run(run, file, data, split, column, iteration, out, json)

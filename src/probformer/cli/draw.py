@@ -11,7 +11,9 @@ from probformer.cli.arguments import ITERATION
 
 
 def draw(
-    run: Annotated[str, typer.Argument(help="A run folder; for graphs, a config is enough.")],
+    run: Annotated[
+        str, typer.Argument(help="A run folder; with --kind factors or computation, also a config.")
+    ],
     sentence: Annotated[str, typer.Argument(help="Words separated by spaces.")] = "",
     out: Annotated[
         Path | None, typer.Option(help="A .svg, .html, .tex or .txt file; by default the terminal.")
@@ -19,20 +21,21 @@ def draw(
     kind: Annotated[
         str,
         typer.Option(
-            help="arcs; iterations: animated arcs, of a transformer by layer; heat: a heat map of "
-            "heads; labels: the strongest labels, and the words likeliest to have them without "
-            "context; factors, computation: graphs of the model."
+            help="arcs: heads as arcs over the words; iterations: arcs, animated over iterations "
+            "or layers; heat: a heat map of heads; labels: the most probable labels of each word, "
+            "and the words most likely to have them without context; factors, computation: the "
+            "factor graph and the computation graph of the model."
         ),
     ] = "arcs",
     channel: Annotated[
-        str | None, typer.Option(help="A number from 0, all, or average (the default).")
+        str | None, typer.Option(help="Number of a channel from 0, all, or average (the default).")
     ] = None,
     iteration: Annotated[int | None, ITERATION] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Smallest probability of an arc; 0.15 by default.")
     ] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write them into the picture.")
+        bool, typer.Option("--probabilities", help="Write probabilities into the picture.")
     ] = False,
 ) -> None:
     """Draw the heads and labels of a sentence, or the graph of a model."""

@@ -21,7 +21,7 @@ from probformer.errors import InputError, is_out_of_memory
 def run_command(command: Callable[[], Any]) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # encodings of old terminals lack letters
+            stream.reconfigure(errors="replace")  # some terminals' encodings lack characters
     signal.signal(signal.SIGTERM, _terminate)  # an exception, so that child processes are stopped
     try:
         _report_errors(command)

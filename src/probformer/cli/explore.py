@@ -16,11 +16,12 @@ def explore(
     host: Annotated[
         str,
         typer.Option(
-            help="The address to listen on; others than the default may be open to other machines."
+            help="Address to listen on; others than the default can let other machines connect."
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="If it is taken, the next free port.")
+        int,
+        typer.Option(min=0, max=65535, help="Port to listen on; if it is in use, the next free."),
     ] = 8765,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")

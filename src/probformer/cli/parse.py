@@ -14,20 +14,24 @@ def parse(
     run: RunFolder,
     file: Annotated[
         Path | None,
-        typer.Argument(help="A CoNLL-U file with gold heads; by default a split."),
+        typer.Argument(
+            help="A CoNLL-U file with gold heads; by default a split of the run's data."
+        ),
     ] = None,
     data: DataFolder = Path("."),
     split: Annotated[
-        str | None, typer.Option(help="Of the run's data: train, dev, test (the default) or gen.")
+        str | None,
+        typer.Option(help="Split of the run's data: train, dev, test (default) or gen."),
     ] = None,
     decoder: Annotated[
         str,
         typer.Option(
-            help="argmax: each word's best head; tree; projective: a tree without crossing arcs."
+            help="argmax: the best head of each word; tree: the best spanning tree; projective: "
+            "the best tree without crossing arcs."
         ),
     ] = "tree",
     many_roots: Annotated[
-        bool, typer.Option("--many-roots", help="Trees may have several words under ROOT.")
+        bool, typer.Option("--many-roots", help="Allow trees with several words under ROOT.")
     ] = False,
     iteration: Annotated[int, ITERATION] = -1,
     every_iteration: Annotated[
@@ -36,7 +40,7 @@ def parse(
     channel: Annotated[
         str,
         typer.Option(
-            help="Channel to show and write: a number from 0, best (by UUAS), or average."
+            help="Channel to print and write: a number from 0, best (the highest UUAS), or average."
         ),
     ] = "average",
     out: Annotated[

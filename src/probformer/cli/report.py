@@ -14,12 +14,14 @@ def report(
         typer.Argument(help="Run folders, folders of run folders, or files written with --save."),
     ],
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
-    curves: Annotated[Path | None, typer.Option(help="SVG file for learning curves.")] = None,
+    curves: Annotated[
+        Path | None, typer.Option(help="SVG file to draw learning curves in.")
+    ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="File for the results, a line of JSON for each run.")
+        Path | None, typer.Option(help="File to save the results in, a line of JSON for each run.")
     ] = None,
 ) -> None:
-    """Print the results of finished runs, over seeds, beside the published ones."""
+    """Print the results of finished runs, averaged over seeds, beside the published ones."""
     from probformer.runs.results import print_report
 
     print_report(runs, markdown, curves, save)

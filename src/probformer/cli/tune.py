@@ -15,7 +15,7 @@ def tune(
     space: Annotated[
         str,
         typer.Option(
-            help="TOML file with settings and their ranges, or the name of a bundled one."
+            help="TOML file with settings and their ranges, or the name of a bundled space."
         ),
     ],
     trials: Annotated[int, typer.Option(help="Number of trials, over all workers.")] = 20,
@@ -24,7 +24,8 @@ def tune(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the study, the same for all workers; runs/NAME-tuning by default."
+            help="Folder of the study, the same for all workers; by default runs/ and the config's "
+            "name with -tuning."
         ),
     ] = None,
     sampler: Annotated[
@@ -36,7 +37,8 @@ def tune(
     storage: Annotated[
         str | None,
         typer.Option(
-            help="Storage of Optuna: a URL or a journal file; study.db in the folder by default."
+            help="Storage of Optuna: the URL of a database, or a journal file; by default study.db "
+            "in the folder."
         ),
     ] = None,
     study: Annotated[
@@ -45,7 +47,7 @@ def tune(
     seed: Annotated[int, typer.Option(help="Seed of the values that are drawn.")] = 0,
     plot: Annotated[Path | None, typer.Option(help="SVG file for a plot of the search.")] = None,
 ) -> None:
-    """Search for better settings. Start it again for more workers, or to continue."""
+    """Search for better settings. Start the same command again to add a worker or to continue."""
     from probformer.tuning.command import tune as search
 
     search(config, space, change, data, out, trials, sampler, prune, storage, study, seed, plot)

@@ -1,4 +1,4 @@
-"""Run settings by the name of a config, or from a file, with changes from the command line."""
+"""Run settings from a bundled config or from a file, with changes from the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from probformer.errors import InputError, require
 
 
 def read_settings(config: str, changes: list[str]) -> RunSettings:
-    """The settings of a TOML file, or of a config that comes along, with changes like a.b=c."""
+    """The settings of a TOML file or of a bundled config, with changes.
+
+    Args:
+        config: The path of the file, or the name of the bundled config.
+        changes: Settings to change, such as "training.epochs=3".
+
+    Raises:
+        InputError: There is no such config, or a setting is wrong; the message names it.
+    """
     values = read_values(config, changes)
     try:
         return from_dict(RunSettings, values)
@@ -23,7 +31,7 @@ def read_settings(config: str, changes: list[str]) -> RunSettings:
 
 
 def read_values(config: str, changes: list[str]) -> dict[str, Any]:
-    """The same as nested dictionaries, before anybody looks at them."""
+    """The same as nested dictionaries, before they are checked."""
     path = find_config(config)
     values = read_toml(path)
     values.setdefault("name", path.stem)
@@ -33,7 +41,7 @@ def read_values(config: str, changes: list[str]) -> dict[str, Any]:
 
 
 def _kinds_first(change: str) -> tuple[bool, int]:
-    """A kind takes the settings of another one away; those that are given here belong to it."""
+    """A sort key: changing `kind` clears its table, so it is applied before other changes."""
     *tables, name = change.partition("=")[0].strip().split(".")
     return name != "kind", len(tables) if name == "kind" else 0
 
@@ -58,7 +66,7 @@ def find_config(config: str, folder: str = ".", what: str = "config") -> Path:
     shipped = shipped_configs(folder)
     if config not in shipped:
         close = difflib.get_close_matches(config, shipped, n=3) or list(shipped)
-        listed = f"is no file and no {what} that comes along; there is {', '.join(close)}"
+        listed = f"is neither a file nor a bundled {what}, such as {', '.join(close)}"
         raise InputError(f"{config}: {listed}")
     return shipped[config]
 
@@ -74,12 +82,12 @@ def apply_change(values: dict[str, Any], change: str) -> None:
 
 
 def put_value(values: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Set a.b.c in nested dictionaries; `where` names the place that asks for it in messages."""
+    """Set a.b.c in nested dictionaries; messages begin with `where`."""
     *tables, name = key.split(".")
     for table in tables:
         values = values.setdefault(table, {})
         require(isinstance(values, dict), f"{where}: {table} is no table of settings")
     if name == "kind" and values.get("kind") != value:
-        values.clear()  # the other settings belong to the kind that was there
+        values.clear()  # the other settings belong to the previous kind
     values.pop(name, None)
-    values[name] = value  # at the end, where it counts more than an old name of this setting
+    values[name] = value  # last: it counts more than an old name of the setting

@@ -1,6 +1,6 @@
 """Settings that check themselves, from Python, dictionaries and TOML, and back.
 
-Unknown keys are refused by name; where a setting may be of several kinds, the key `kind` chooses.
+Unknown keys are refused by name. The key `kind` chooses the class where there are several.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
 def from_toml(cls: type[AnySettings], path: str | Path) -> AnySettings:
-    """Settings of class `cls` from a TOML file."""
+    """Settings of class `cls` from a TOML file.
+
+    Raises:
+        InputError: The file cannot be read, or a setting is unknown, missing or wrong.
+    """
     require_kind("path", path, str, Path)
     try:
         return from_dict(cls, tomllib.loads(Path(path).read_text(encoding="utf-8")))
@@ -50,9 +54,15 @@ def from_toml(cls: type[AnySettings], path: str | Path) -> AnySettings:
 
 
 def from_dict(cls: type[AnySettings], values: Mapping[str, Any], where: str = "") -> AnySettings:
-    """Settings of class `cls` from nested dictionaries; `where` names them in messages.
+    """Settings of class `cls` from nested dictionaries.
 
-    Of a setting under its old and its new name, the last one counts.
+    Args:
+        cls: The class, such as `RunSettings`.
+        values: Settings by name. If one is given under an old and its new name, the last counts.
+        where: A prefix of names in messages, such as "encoder.".
+
+    Raises:
+        InputError: A setting is unknown, missing or wrong; the message names it.
     """
     require_kind(where.removesuffix(".") or "values", values, Mapping)
     values = {cls.current_name(key): value for key, value in values.items()}
@@ -75,7 +85,7 @@ def from_dict(cls: type[AnySettings], values: Mapping[str, Any], where: str = ""
 
 
 def to_dict(settings: Settings) -> dict[str, Any]:
-    """The inverse of `from_dict`, fit for TOML, which has no None."""
+    """The inverse of `from_dict`; None becomes "none", as TOML has no None."""
     values: dict[str, Any] = {}
     for item in dataclasses.fields(typing.cast(Any, settings)):
         value = getattr(settings, item.name)
@@ -100,9 +110,9 @@ def differences(first: Settings, second: Settings) -> dict[str, tuple[Any, Any]]
 
 
 def changes_between(first: Settings, second: Settings) -> list[str]:
-    """What makes the second of the first with --set, in this order: a.b=c.
+    """The --set changes, a.b=c, that turn the first settings into the second, in order.
 
-    Another kind forgets the settings of the one before, so all of its own are named after it.
+    Changing `kind` clears its table, so all settings of the new kind follow that change.
     """
     before, after = flat(to_dict(first)), flat(to_dict(second))
     kinds = [name for name in after if name.endswith(".kind") and before.get(name) != after[name]]
@@ -120,7 +130,7 @@ def changes_between(first: Settings, second: Settings) -> list[str]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries by the full names of their values."""
+    """The values of nested dictionaries by their full names, such as a.b.c."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         name = f"{prefix}{key}"
@@ -142,7 +152,7 @@ def _table(values: Mapping[str, Any], name: str) -> str:
 
 
 def _convert(hint: Any, value: Any, where: str) -> Any:
-    """`value` as the type that `hint` asks for, or a sentence saying why not."""
+    """`value` converted to the type `hint`; an `InputError` says why it cannot be."""
     origin = typing.get_origin(hint)
     options = typing.get_args(hint) if origin in (typing.Union, types.UnionType) else (hint,)
     if type(None) in options and (value is None or (isinstance(value, str) and value == "none")):
@@ -181,7 +191,7 @@ def _fits(kind: type, value: Any) -> bool:
         return is_whole(value)
     if kind is float:
         return isinstance(value, float) or (is_whole(value) and abs(value) < 2**53)
-    if kind is str:  # a shell may hand over bytes that are no text, as surrogates
+    if kind is str:  # surrogates stand for arguments of a shell that are not UTF-8
         return isinstance(value, str) and not any("\ud800" <= sign <= "\udfff" for sign in value)
     return isinstance(value, kind)
 

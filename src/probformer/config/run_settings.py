@@ -79,7 +79,7 @@ class CogsSettings(Settings):
 
     @property
     def points(self) -> bool:
-        """Whether the classes of parents are the words of the sentence, not those of training."""
+        """Whether the classes of parents are the words of the sentence, not a fixed set."""
         return self.parent in ("attention", "relative-attention")
 
 
@@ -120,7 +120,7 @@ class FileData(Settings):
     """The files of the final figures."""
     kind: Literal["files"] = "files"
     gen: str | None = None
-    """A further test split, of generalisation to what training does not have."""
+    """A further test split, for generalisation beyond what the training split has."""
     vocabulary: str | None = None
     """The files in which words are counted; the training split by default."""
     folder: str = "."
@@ -155,18 +155,18 @@ DataSettings = BuiltinData | FileData
 
 @dataclass(frozen=True)
 class VocabularySettings(Settings):
-    """The words, or pieces of words, that a model knows."""
+    """The entries of the vocabulary: words, or pieces of words."""
 
     kind: Literal["words", "subwords"] = "words"
-    """One entry a word, or the pieces of a byte-level BPE."""
+    """Whether entries are whole words, or the pieces of a byte-level BPE."""
     min_frequency: int = 1
-    """Words that are rarer than this in the training split are unknown; for "words"."""
+    """Words with fewer occurrences than this in the training split become <unk>; for "words"."""
     size: int | None = None
     """The maximum number of entries, <unk> and <mask> included; needed for "subwords"."""
     lower: bool = False
     """Turn all words into lower case."""
     word_dropout: float = 0.0
-    """α: each time a word with f occurrences comes up in training, it is replaced by <unk> with
+    """α: in training, a word with f occurrences is replaced by <unk>, drawn anew each time, with
     probability α / (α + f), so that the model learns to handle unknown words."""
 
     @classmethod
@@ -230,7 +230,7 @@ class GoldHeads(Settings):
 
 
 _LARGEST = 1e30
-"""A bound that float32 can still multiply with."""
+"""An upper bound of rates: products with it stay in the range of float32."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class TrainingSettings(Settings):
     """Training; the defaults are the published protocol."""
 
     epochs: int = 100
-    """The largest number of epochs; the plateau schedule may stop before."""
+    """The largest number of epochs; the plateau schedule may stop training earlier."""
     batch: int = 64
     """Number of sentences in an update."""
     chunk: int | None = None

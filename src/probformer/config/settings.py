@@ -17,30 +17,38 @@ HeadStructure = Literal["independent"]
 
 @dataclass(frozen=True)
 class Inference(Settings):
-    """How mean field runs. Subscripts as in the paper: z for labels and ROOT, h for heads."""
+    """How mean field runs. Suffixes as in the paper: z for labels (ROOT's too), h for heads."""
 
     iterations: int = 5
-    """T: how many times H and Z are updated; with a tolerance, at most so many times."""
+    """T, the number of updates of H and Z; with a tolerance, the largest number."""
     tolerance: float | None = None
-    """Stop a sentence once none of its marginals moves by more than this."""
+    """Stop a sentence when an iteration changes none of its marginals by more than this. By default
+    all T iterations are computed."""
     asynchronous: bool = True
-    """Z hears the new H of the same iteration (default), or everything hears the old values."""
+    """Whether Z is updated with the new H of the same iteration (section 2.3.2), or both H and Z
+    with the distributions of the iteration before (section 2.2)."""
     lambda_z: float = 1.0
+    """λ_Z, the message weight of labels: the messages to them are divided by it (eqs. 11, 12)."""
     lambda_h: float | None = None
-    """λ, the message weights (eqs. 11, 12); λ_H is 1/d unless given."""
+    """λ_H, the message weight of heads; by default 1/d."""
     step_z: float = 1.0
+    """α_Z in (0, 1], the step size of labels: Q becomes α·new + (1−α)·old (appendix B.1)."""
     step_h: float = 1.0
-    """α in (0, 1]: how far a distribution moves towards its new value (appendix B.1)."""
+    """α_H in (0, 1], the step size of heads. Asynchronously, the first is always 1."""
     step_decay: bool = False
     """Multiply the step sizes by 2/(t+2), t = 0, 1, …: the Frank-Wolfe schedule."""
     damping_z: float = 0.0
+    """β_Z in [0, 1), the damping of messages to labels: (1−β)·new + β·old (appendix B.2)."""
     damping_h: float = 0.0
-    """β in [0, 1): how much of the old message stays (appendix B.2)."""
+    """β_H in [0, 1), the damping of messages to heads."""
     normaliser_z: NormaliserName | Callable[..., Any] = "softmax"
+    """How scores of labels become distributions: a name in `probformer.crf.normalisers`, or a
+    function with the same arguments; also a `probformer.crf.structures.Structure`."""
     normaliser_h: NormaliserName | Callable[..., Any] = "softmax"
-    """One of `probformer.crf.normalisers` by name, or a function of yours like them."""
+    """How scores of heads become distributions, likewise; "softmax" if `heads` is a Structure."""
     heads: HeadStructure | Callable[..., Any] = "independent"
-    """How the heads of a channel depend on each other; or a `crf.structures.Structure` of yours."""
+    """How the heads of a channel depend on each other: "independent", or a
+    `probformer.crf.structures.Structure` of your own."""
 
     def check(self) -> None:
         require_whole("iterations", self.iterations)
@@ -57,13 +65,14 @@ class Inference(Settings):
     def steps(self, t: int) -> tuple[float, float]:
         """α_Z and α_H in iteration t = 0, 1, …
 
-        Asynchronously the first H is taken whole: what it would mix with, nobody has read.
+        In asynchronous inference α_H is 1 at t = 0: no message was computed from the initial Q_H.
         """
         factor = 2 / (t + 2) if self.step_decay else 1.0
         first = self.asynchronous and t == 0
         return self.step_z * factor, 1.0 if first else self.step_h * factor
 
     def lambda_h_for(self, labels: int) -> float:
+        """λ_H for d labels."""
         return 1 / labels if self.lambda_h is None else self.lambda_h
 
 
@@ -78,6 +87,7 @@ class FullSettings(Settings):
 
     kind: Literal["full"] = "full"
     gamma: int | None = 3
+    """γ, the largest distance that has a bucket of its own (eq. 10); None for one bucket in all."""
 
     def check(self) -> None:
         check_gamma(self.gamma)
@@ -86,7 +96,9 @@ class FullSettings(Settings):
 @dataclass(frozen=True)
 class _LowRankSettings(Settings):
     rank: int = 64
+    """r, the number of columns of U and V."""
     gamma: int | None = 3
+    """γ, the largest distance that has a bucket of its own (eq. 10); None for one bucket in all."""
 
     def check(self) -> None:
         require_whole("rank", self.rank)
@@ -95,31 +107,32 @@ class _LowRankSettings(Settings):
 
 @dataclass(frozen=True)
 class UVSettings(_LowRankSettings):
-    """T[k]^c = U Vᵀ (eq. 14)."""
+    """T[k]^c = U[k]^c (V[k]^c)ᵀ (eq. 14)."""
 
     kind: Literal["uv"] = "uv"
 
 
 @dataclass(frozen=True)
 class UVWSettings(_LowRankSettings):
-    """T[k]^c = U diag(W^c) Vᵀ, U and V shared by the channels (eq. 13)."""
+    """T[k]^c = U[k] diag(W[k]^c) V[k]ᵀ, with U and V shared by the channels (eq. 13)."""
 
     kind: Literal["uvw"] = "uvw"
 
 
 @dataclass(frozen=True)
 class SharedUVSettings(_LowRankSettings):
-    """T[k]^c = U^c diag(D[k]^c) (V^c)ᵀ, U and V shared by the distances."""
+    """T[k]^c = U^c diag(D[k]^c) (V^c)ᵀ, with U and V shared by the distance buckets."""
 
     kind: Literal["shared-uv"] = "shared-uv"
 
 
 @dataclass(frozen=True)
 class RotarySettings(Settings):
-    """T_δ^c = U^c R(δ) (V^c)ᵀ with rotations R: every distance, nothing clipped."""
+    """T_δ^c = U^c R(δ) (V^c)ᵀ with rotations R by the distance δ, which is not clipped."""
 
     kind: Literal["rotary"] = "rotary"
     rank: int = 64
+    """r, the number of columns of U and V; even."""
 
     def check(self) -> None:
         check_rotary_rank(self.rank)
@@ -135,6 +148,8 @@ PotentialSettings = FullSettings | UVSettings | UVWSettings | SharedUVSettings |
 
 @dataclass(frozen=True)
 class RootSettings(Settings):
+    """ROOT, which may head any word and has a label of its own (section 2.3.5)."""
+
     labels: int
     """d_root, the number of labels of ROOT."""
 
@@ -144,11 +159,16 @@ class RootSettings(Settings):
 
 @dataclass(frozen=True)
 class GlobalSettings(Settings):
+    """Global features, which any word may attach to (appendix B.3)."""
+
     mode: GlobalMode = "single-split"
+    """Where features are chosen: as values of each H ("all-dep"), by a variable G beside each H
+    ("dep-split"), or by one G per word ("single-split")."""
     count: int = 64
     """m, the number of global features."""
     features: bool = False
-    """All-dep only: B = P(F) T″ᵀ, feature variables with labels of their own."""
+    """Whether B = P(F) T″ᵀ, where P(F) is a distribution over labels for each feature; needs mode
+    "all-dep"."""
 
     def check(self) -> None:
         require_whole("count", self.count)
@@ -156,7 +176,7 @@ class GlobalSettings(Settings):
 
 
 def check_features(mode: str, features: bool) -> None:
-    message = f"features goes with mode 'all-dep' alone, got mode {mode!r}"
+    message = f"features needs mode 'all-dep', got mode {mode!r}"
     require(not features or mode == "all-dep", message)
 
 
@@ -170,15 +190,21 @@ class EncoderSettings(Settings):
     channels: int = 16
     """h, the number of head variables of a word."""
     dropout: float = 0.0
+    """The rate of dropout on the scores of labels and on the probabilities of heads."""
     initial_scores: float | None = None
-    """Standard deviation of the word scores S before training. If it is not given that of Xavier:
-    with many words so small that a model starts all but blind to them."""
+    """Standard deviation of the word scores S before training. By default that of Xavier's rule: it
+    is 0.014 with 10,000 words and 384 labels, so that words start nearly alike."""
     readout: Readout = "scores"
-    """What stands for a word (or, with root, for the sentence) in what comes after."""
+    """The input of the task's layer: each word's un-normalised scores or marginals, or, for a
+    sentence, the un-normalised scores of ROOT."""
     potential: PotentialSettings = field(default_factory=UVSettings)
+    """The factor between a word and its head."""
     root: RootSettings | None = None
+    """The factor with ROOT; by default none."""
     globals: GlobalSettings | None = None
+    """The factor with global features; by default none."""
     inference: Inference = field(default_factory=Inference)
+    """Mean-field inference."""
 
     @property
     def title(self) -> str:
@@ -190,17 +216,17 @@ class EncoderSettings(Settings):
 
     @property
     def max_words(self) -> int | None:
-        """The longest sentence that it takes: any."""
+        """The largest number of words of a sentence; None for no limit."""
         return None
 
     @property
     def extra_places(self) -> int:
-        """Places in front of a sentence, beside its words."""
+        """The number of positions in front of the words."""
         return 0
 
     @property
     def steps(self) -> int:
-        """Iterations, where a transformer has layers."""
+        """The number of iterations, as that of layers for a transformer."""
         return self.inference.iterations
 
     @property
@@ -232,41 +258,48 @@ class EncoderSettings(Settings):
 
 @dataclass(frozen=True)
 class TransformerSettings(Settings):
-    """The transformers that a probabilistic one is compared with."""
+    """A transformer, to compare probabilistic transformers with."""
 
     kind: Literal["transformer"] = "transformer"
     width: int = 384
     """d_model."""
     layers: int = 5
+    """The number of layers."""
     heads: int = 8
+    """The number of attention heads."""
     head_width: int = 64
     """d_qkv; heads × head_width need not equal width."""
     feed_forward: int = 2048
+    """d_ff, the inner width of the feed-forward networks."""
     dropout: float = 0.0
+    """The rate of dropout on attention weights, and after attention and feed-forward networks."""
     input_dropout: float | None = None
-    """On words and positions; as `dropout` if it is not given."""
+    """The rate of dropout on the sum of word and position vectors; by default that of `dropout`."""
     words: Literal["scaled", "xavier", "normal"] = "scaled"
-    """How words come in: of unit variance, as in the original Transformer, which scales what it
-    learns by √d; or as they are learned, from Xavier's or from unit variance, as published. From
-    Xavier's they start all but invisible beside positions; those that training never sees stay
-    so."""
+    """How word vectors start, before positions of unit variance are added. "scaled": variance 1/d,
+    and always multiplied by √d, as in the original Transformer. As published, without a factor:
+    "normal", of unit variance, or "xavier", by Xavier's rule. With 10,000 words and width 384 the
+    latter has a standard deviation of 0.014, and words that are not in training data stay at it."""
     matrices: Literal["xavier", "published"] = "xavier"
-    """How matrices start: by Xavier's rule; or as published, those of attention several times
-    smaller, so that at first a word hears little of the others, and relative positions larger."""
+    """How matrices start: by Xavier's rule; or as published, with those of attention several times
+    smaller, so that at first attention adds little, and with larger relative positions."""
     norm: Literal["post", "pre"] = "post"
+    """Whether layer norms come after residual connections or before attention and feed-forward."""
     positions: Literal["learned", "sinusoidal", "none"] = "learned"
+    """Absolute positions, added to word vectors."""
     max_length: int = 512
-    """Rows of the learned position table."""
+    """The number of rows of the learned position table."""
     relative: int | None = None
-    """Shaw's relative positions on the keys, clipped at this distance."""
+    """The distance at which Shaw's relative positions on the keys are clipped; None for none."""
     relative_values: bool = False
-    """Shaw's relative positions on the values too."""
+    """Whether the values have Shaw's relative positions, too."""
     universal: bool = False
-    """One layer, applied `layers` times."""
+    """Whether there is one layer, applied `layers` times."""
     readout: Literal["scores", "cls"] = "scores"
-    """What comes after reads the vectors of words, or one put in front of the sentence."""
+    """The input of the task's layer: the vector of each word, or that of CLS in front of the
+    sentence."""
     tied: bool = False
-    """W^K = W^V and W^Q = W^O, as in a probabilistic transformer."""
+    """Whether W^K = W^V and W^Q = W^O, as in a probabilistic transformer."""
 
     @property
     def title(self) -> str:
@@ -278,7 +311,7 @@ class TransformerSettings(Settings):
 
     @property
     def label_count(self) -> int | None:
-        """It has no labels."""
+        """None: it has no labels."""
         return None
 
     @property
@@ -288,7 +321,7 @@ class TransformerSettings(Settings):
 
     @property
     def steps(self) -> int:
-        """Layers, where a probabilistic transformer has iterations."""
+        """The number of layers, as that of iterations for a probabilistic transformer."""
         return self.layers
 
     @property
@@ -297,22 +330,22 @@ class TransformerSettings(Settings):
 
     @property
     def channels(self) -> int:
-        """Attention heads, which stand beside the channels of a probabilistic transformer."""
+        """The number of attention heads, as that of channels for a probabilistic transformer."""
         return self.heads
 
     @property
     def has_root(self) -> bool:
-        """CLS is to a transformer what ROOT is to a probabilistic one."""
+        """Whether it has CLS, which takes the place of ROOT."""
         return self.readout == "cls"
 
     @property
     def extra_places(self) -> int:
-        """Places in front of a sentence, beside its words: that of CLS."""
+        """The number of positions in front of the words: 1 with CLS."""
         return int(self.has_root)
 
     @property
     def max_words(self) -> int | None:
-        """The longest sentence that fits into the table of positions, if there is one."""
+        """The largest number of words that fits into the position table; None without a table."""
         return self.max_length - self.extra_places if self.positions == "learned" else None
 
     @property
@@ -331,7 +364,7 @@ class TransformerSettings(Settings):
 
 
 def pt_settings(settings: EncoderSettings | TransformerSettings, message: str) -> EncoderSettings:
-    """Those of a probabilistic transformer; others are refused with the message."""
+    """`settings`, if they are of a probabilistic transformer; otherwise an error with `message`."""
     require(isinstance(settings, EncoderSettings), message)
     assert isinstance(settings, EncoderSettings)
     return settings

@@ -1,8 +1,8 @@
-"""The energy of the appendix, and the free energy.
+"""The energy E(Q) of appendix A.4, and the free energy.
 
-E(Q) = −Σ_i ⟨Q_i, S_i⟩ − Σ over factors their expected score; the messages are −∂E/∂Q. The free
-energy is E(Q) − Σ_v λ_v H(Q_v). Updating all heads, or the label of one word, lowers it or leaves
-it (eq. 31); updating all labels at once may raise it.
+E(Q) = −Σ_i ⟨Q_i, S_i⟩ − the sum of the factors' expected scores; the messages are −∂E/∂Q. The free
+energy is E(Q) − Σ_v λ_v H(Q_v). An update of all heads, or of the label of one word, never raises
+it (eq. 31); an update of all labels at once may.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ def energy(unary: Tensor, mask: Tensor, potentials: Potentials, posterior: Poste
 
     Args:
         unary: the words' scores S, (B, n, d).
-        mask: (B, n), true where there is a word.
-        potentials: those that the posterior is of.
-        posterior: with the marginals of heads.
+        mask: (B, n) bool, true where there is a word.
+        potentials: the factors with which the posterior was inferred.
+        posterior: a result of `mean_field` with `attention=True`, which includes Q_H.
 
     Returns:
         (B,).
+
+    Raises:
+        InputError: the posterior lacks marginals that the potentials have, or has others.
     """
     return energy_of(unary, mask, potentials, *marginals_by_variable(potentials, posterior))
 
@@ -42,18 +45,23 @@ def free_energy(
     lambda_z: float,
     lambda_h: float,
 ) -> Tensor:
-    """E(Q) − λ_Z Σ H(Q_Z) − λ_H Σ H(Q_H) of each sentence, whose heads are independent.
+    """E(Q) − λ_Z Σ H(Q_Z) − λ_H Σ H(Q_H) of each sentence, with heads independent of each other.
+
+    With another structure of heads, the posteriors of a trace have the field `free_energy`.
 
     Args:
         unary: the words' scores S, (B, n, d).
-        mask: (B, n), true where there is a word.
-        potentials: those that the posterior is of.
-        posterior: with the marginals of heads.
+        mask: (B, n) bool, true where there is a word.
+        potentials: the factors with which the posterior was inferred.
+        posterior: a result of `mean_field` with `attention=True`, which includes Q_H.
         lambda_z: the message weight of labels.
-        lambda_h: the message weight of heads.
+        lambda_h: the message weight of heads; the default of inference is 1/d.
 
     Returns:
         (B,).
+
+    Raises:
+        InputError: the posterior lacks marginals that the potentials have, or has others.
     """
     labels, heads = marginals_by_variable(potentials, posterior)
     total = energy_of(unary, mask, potentials, labels, heads)
@@ -70,9 +78,9 @@ def energy_of(
     labels: Sequence[Tensor],
     heads: Sequence[Tensor],
 ) -> Tensor:
-    """E(Q) from distributions in the order of `Potentials`, (B,)."""
+    """E(Q), (B,), from distributions in the order of `Potentials.label_variables` and heads."""
     unary = unary.masked_fill(~mask.unsqueeze(-1), 0.0)
-    # Marginals are in float32 where a model is in half precision.
+    # Marginals are in float32 even where the model is in half precision.
     x = potentials.prepare([q.to(unary.dtype) for q in labels])
     total = -(labels[0] * unary).flatten(1).sum(1)
     return total - potentials.expected_score(heads, x)
@@ -81,7 +89,7 @@ def energy_of(
 def marginals_by_variable(
     potentials: Potentials, posterior: Posterior
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """A posterior's distributions as `Potentials` orders them: of labels, and of heads."""
+    """A posterior's distributions in the order of `Potentials`: those of labels, those of heads."""
     require_kind("potentials", potentials, Potentials)
     require_kind("posterior", posterior, Posterior)
     names = [variable.marginals for variable in potentials.label_variables]

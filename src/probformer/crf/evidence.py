@@ -1,4 +1,4 @@
-"""Observed variables: the way to ask "what if this word had that head, or that label?"."""
+"""Observed variables: inference given that some words have certain heads or labels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Indices of observed values, `sentinels.UNOBSERVED` elsewhere.
+    """Indices of observed values, of type long; `sentinels.UNOBSERVED` (−2) elsewhere.
 
-    An observed variable keeps a point mass. Its scores are still computed: they tell what inference
-    would have said.
+    The distribution of an observed variable is a point mass. Its scores are still computed: they
+    are what would be normalised if it were not observed.
     """
 
     labels: Tensor | None = None
@@ -25,14 +25,14 @@ class Evidence:
     globals: Tensor | None = None
     """(B, h, n), with single-split (B, 1, n): the global feature that a word attaches to."""
     others: Mapping[str, Tensor] = field(default_factory=dict)
-    """Indices of the variables of other factors, by their names."""
+    """Indices for other factors, by `Variable.name` or `Factor.column_evidence`."""
 
     def index(self, name: str) -> Tensor | None:
-        """The indices of the variables of that name, if any is observed."""
+        """The indices given under this name, or None."""
         return getattr(self, name) if name in _NAMES else self.others.get(name)
 
     def given(self) -> Iterator[tuple[str, Tensor]]:
-        """Name and indices of the kinds of variables some of which are observed."""
+        """The names for which indices are given, with these indices."""
         for name in (*_NAMES, *self.others):
             if (index := self.index(name)) is not None:
                 yield name, index

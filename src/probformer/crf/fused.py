@@ -1,15 +1,16 @@
 """Mean-field iterations that never materialise Q_H, through the fused kernels.
 
-H is summed out on the way from labels to labels: F, its softmax, dropout and G never exist as
-n × n matrices in memory, unless step sizes ask for the heads of the iteration before. The result is
-that of the plain path.
+Kernels go from label distributions to label messages: F, its softmax and the dropped-out Q_H never
+exist as n × n matrices in memory. Only where a step size below one mixes Q_H into that of the next
+iteration is it stored. Results equal those of the loop in `inference.py`, the plain path, up to
+rounding; dropout draws other random numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,7 +24,7 @@ from probformer.crf.variables import Belief, Variables, dropout_at
 from probformer.packing import Packing
 
 HALF = torch.bfloat16
-"""Scores over λ_H leave the range of float16."""
+"""The only half precision with kernels: scores divided by λ_H overflow in float16."""
 
 
 def can_fuse(
@@ -34,10 +35,10 @@ def can_fuse(
     trace: bool,
     attention: bool,
 ) -> bool:
-    """Whether kernels may compute the iterations: their Q_H is neither returned nor observed.
+    """Whether kernels may compute the iterations: they neither return Q_H nor take observed heads.
 
-    The plain path does the last iteration where its heads are wanted; that needs the heads before
-    it where step sizes mix the two.
+    With `attention`, the plain path computes the last iteration, to return its Q_H. That excludes
+    step sizes that mix in the Q_H of the iteration before, which kernels do not return.
     """
     return (
         kernels_run_on(unary.device)
@@ -53,7 +54,7 @@ def can_fuse(
 
 
 def kernels_support(inference: Inference) -> bool:
-    """Asynchronous softmax updates of heads, step sizes allowed, no damping, fixed iterations."""
+    """Asynchronous softmax updates of heads, any step size, no damping, fixed iterations."""
     return (
         inference.asynchronous
         and head_structure(inference).is_softmax
@@ -63,14 +64,14 @@ def kernels_support(inference: Inference) -> bool:
 
 
 def _observes_heads(potentials: Potentials, evidence: Evidence) -> bool:
-    """Whether any head, or other variable that chooses something for a word, is observed."""
+    """Whether evidence has indices for H or for a head variable of a factor."""
     names = {"heads", *(variable.name for variable in potentials.head_variables)}
     names |= {factor.column_evidence or "" for factor in potentials.with_columns}
     return any(name in names for name, _ in evidence.given())
 
 
 def _mixes_heads(inference: Inference) -> bool:
-    """Whether some heads are made of those of the iteration before."""
+    """Whether a step size below one mixes Q_H with that of the iteration before."""
     return any(inference.steps(t)[1] < 1 for t in range(inference.iterations))
 
 
@@ -86,16 +87,46 @@ def dtype_of_products(x: Tensor) -> torch.dtype:
 
 
 class _Heads(NamedTuple):
-    """Beliefs about heads that the next iteration mixes its own with, without dropout."""
+    """Q_H before dropout, which the next iteration mixes into its own."""
 
     words: Tensor | None
-    """(R, h, longest), as kernels left them."""
+    """(R, h, longest), as kernels write it."""
     others: list[Tensor | None]
-    """Of each factor but the words', (B, h, n, m), where it has heads."""
+    """For each factor but the words', (B, h, n, m), or None if it has no heads."""
+
+
+class _Rounded(torch.autograd.Function):
+    """A parameter in half precision, once per iteration; gradients add up in its own precision."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, parameter: Tensor, dtype: torch.dtype, iterations: int
+    ) -> tuple[Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.dtype = parameter.dtype
+        rounded = parameter.to(dtype)
+        return tuple(rounded.view_as(rounded) for _ in range(iterations))
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor | None) -> Any:
+        total: Tensor | None = None
+        for gradient in grad_outputs:
+            if total is None:
+                total = None if gradient is None else gradient.to(ctx.dtype)
+            elif gradient is not None:
+                total.add_(gradient)
+        return total, None, None
+
+
+def _for_products(parameter: Tensor, dtype: torch.dtype, iterations: int) -> Sequence[Tensor]:
+    """The parameter in the precision of matrix products, once per iteration."""
+    if parameter.dtype == dtype:
+        return [parameter] * iterations
+    return _Rounded.apply(parameter, dtype, iterations)  # type: ignore[no-any-return]
 
 
 class FusedIterations:
-    """Mean field that returns no heads."""
+    """Iterations that return beliefs about labels, not about heads."""
 
     def __init__(
         self,
@@ -123,10 +154,10 @@ class FusedIterations:
         self.dtype = dtype_of_products(unary)
         matrices = potentials.words.matrices(self.packing.longest)
         self.scale, self.angles = matrices.scale, matrices.angles
-        self.dependents, self.heads = matrices.dependents, matrices.heads
-        # Rounded once for all iterations; each adds its gradient to that of what was rounded.
-        u, v = matrices.dependents.detach().to(self.dtype).contiguous(), matrices.heads
-        self.rounded = u, None if v is None else v.detach().to(self.dtype).contiguous()
+        self.dependents = _for_products(matrices.dependents, self.dtype, inference.iterations)
+        self.heads: Sequence[Tensor | None] = [None] * inference.iterations
+        if matrices.heads is not None:
+            self.heads = _for_products(matrices.heads, self.dtype, inference.iterations)
         self.seeds = None
         if rate:
             size = (inference.iterations, 2, 1)  # for heads and for labels
@@ -151,7 +182,7 @@ class FusedIterations:
         return beliefs
 
     def _labels_are_plain(self, t: int) -> bool:
-        """Whether the next Q, and the one after it, depend on nothing but S + G, by a softmax."""
+        """Whether Q_Z of iterations t and t + 1 is just a softmax of that iteration's S + G."""
         inference, z = self.inference, self.labels[0]
         plain = label_structure(inference).is_softmax and z.observed is None
         whole = inference.steps(t)[0] == inference.steps(t + 1)[0] == 1
@@ -170,9 +201,9 @@ class FusedIterations:
     def _messages(
         self, labels: Sequence[Tensor], old: _Heads | None, t: int, remember: bool
     ) -> tuple[list[Tensor], _Heads | None]:
-        """To Z (B, n, d), without S, and to the label variables of factors, in iteration t.
+        """Messages of iteration t to Z (B, n, d), without S, and to the factors' label variables.
 
-        With them the heads that they come from, where the next iteration is to `remember` those.
+        Also Q_H, if `remember` says that the next iteration mixes it into its own.
         """
         factors = self.potentials.factors[1:]
         x = self.potentials.prepare_others(labels)
@@ -201,9 +232,9 @@ class FusedIterations:
     def _word_messages(
         self, q: Tensor, columns: Sequence[Tensor], old: _Heads | None, t: int, remember: bool
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What words hear of words (B, n, d), the normaliser of H (B, h, n, 1), and H itself.
+        """Messages between words (B, n, d), H's log-normaliser (B, h, n, 1), Q_H to remember.
 
-        `columns` (B, h, n, m) are the scores of heads that are no words.
+        `columns` (B, h, n, m) are the scores of values of H that are not words, such as ROOT.
         """
         from probformer.kernels.crf.messages import word_messages
         from probformer.kernels.crf.problem import Problem
@@ -225,14 +256,7 @@ class FusedIterations:
             rest = torch.cat(tuple(columns), -1).logsumexp(-1).transpose(1, 2).flatten(0, 1)
         before = None if old is None else old.words
         message, normaliser, words = word_messages(
-            q.flatten(0, 1),
-            self.dependents,
-            self.heads,
-            self.scale,
-            rest,
-            before,
-            problem,
-            self.rounded,
+            q.flatten(0, 1), self.dependents[t], self.heads[t], self.scale, rest, before, problem
         )
         normaliser = normaliser.unflatten(0, q.shape[:2]).transpose(1, 2).unsqueeze(-1)
         return message.view_as(q), normaliser, words

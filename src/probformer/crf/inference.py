@@ -1,8 +1,9 @@
 """Mean-field inference: the loop that resembles a transformer.
 
-Variables: labels Z (and ROOT's), heads H (and split globals G). In each iteration the heads hear
-F of the labels, then the labels hear S + G of the heads (asynchronous, section 2.3.2); or
-everything hears the old values of everything (synchronous, section 2.2).
+Variables: labels Z (and ROOT's), heads H (and split global features). In each iteration the heads
+are updated with the messages F from the labels, then the labels with S and the messages G from the
+new heads (asynchronous, section 2.3.2); or both with messages from the distributions of the
+iteration before (synchronous, section 2.2).
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def mean_field(
     require_kind("inference", inference, Inference)
     potentials = as_potentials(potentials)
     if packing is not None:
-        message = "packing goes with variables of single words alone, and not with"
+        message = "packing cannot be combined with"
         require(potentials.is_by_word, f"{message} a label of ROOT or of the sentence")
         require(evidence is None and not trace, f"{message} evidence or a trace")
         check_packing(packing, mask)
@@ -87,7 +88,7 @@ def mean_field(
     labels = [kind.start() for kind in z]
 
     fused = 0
-    if kernels and (fused := inference.iterations - attention):  # the last one keeps its heads
+    if kernels and (fused := inference.iterations - attention):  # the last one returns its heads
         run = FusedIterations(unary, mask, packing, potentials, inference, z, dropout, generator)
         labels = run.up_to(fused, labels)
         if not attention:
@@ -113,10 +114,11 @@ def mean_field(
             moving = moved > inference.tolerance
         if trace:
             step = _posterior(labels, heads, potentials, mask, unary.dtype)
-            energy = _free_energy(unary, mask, potentials, [*z, *h], labels, heads)
+            blocks = [(z, labels, step_z), (h, heads, step_h)]
+            energy = _free_energy(unary, mask, potentials, blocks)
             steps.append(replace(step, free_energy=energy))
         may_end = inference.tolerance is not None and not torch.compiler.is_compiling()
-        if may_end and not moving.any():  # in a graph those at rest wait for the last iteration
+        if may_end and not moving.any():  # compiled code runs every iteration
             break
     returned = heads if attention else []
     return _posterior(labels, returned, potentials, mask, unary.dtype, steps if trace else None)
@@ -138,7 +140,7 @@ def _sent(beliefs: Sequence[Belief]) -> list[Tensor]:
 
 
 def _where(moving: Tensor, new: Sequence[Belief], old: Sequence[Belief]) -> list[Belief]:
-    """The new beliefs of sentences that are still moving, the old ones of those at rest."""
+    """The new beliefs of sentences that still move, the old ones of those that have converged."""
 
     def choose(x: Tensor, y: Tensor) -> Tensor:
         return torch.where(moving.view(-1, *[1] * (x.dim() - 1)), x, y)
@@ -166,7 +168,7 @@ def _posterior(
         found[variable.marginals] = belief.marginals
         if variable.scores is not None:
             found[variable.scores] = belief.scores.to(dtype)
-    # A factor may send messages to padding, too: they change nothing but these scores.
+    # A factor may send messages to padding: they change these scores and nothing else.
     found["z_scores"] = torch.where(mask.unsqueeze(-1), found["z_scores"], 0.0)
     if heads:
         h, *others = (belief.marginals for belief in heads)
@@ -179,7 +181,7 @@ def _posterior(
 
 
 def _packed(posterior: Posterior, packing: Packing, places: int) -> Posterior:
-    """Labels as words lie in the row; heads stay sentence by sentence."""
+    """Labels in the order of the packed row; heads stay in a batch of sentences."""
     assert posterior.z_marginals is not None
     return replace(
         posterior,
@@ -193,16 +195,15 @@ def _free_energy(
     unary: Tensor,
     mask: Tensor,
     potentials: Potentials,
-    kinds: Sequence[Variables],
-    labels: Sequence[Belief],
-    heads: Sequence[Belief],
+    blocks: Sequence[tuple[Sequence[Variables], Sequence[Belief], float]],
 ) -> Tensor | None:
-    """None where the structure of some variables does not define it."""
-    q_z, q_h = ([belief.marginals for belief in beliefs] for beliefs in (labels, heads))
+    """(B,), from labels and heads with their step sizes; None where an entropy is undefined."""
+    q_z, q_h = ([belief.marginals for belief in beliefs] for _, beliefs, _ in blocks)
     total = energy_of(unary, mask, potentials, q_z, q_h)
-    for kind, belief in zip(kinds, [*labels, *heads], strict=True):
-        entropy = kind.entropy(belief)
-        if entropy is None:
-            return None
-        total = total - kind.weight * entropy
+    for kinds, beliefs, step in blocks:
+        for kind, belief in zip(kinds, beliefs, strict=True):
+            entropy = kind.entropy(belief, step)
+            if entropy is None:
+                return None
+            total = total - kind.weight * entropy
     return total

@@ -1,7 +1,7 @@
-"""What inference refuses before it starts. Nothing is silently broadcast or cast.
+"""Checks of the arguments of inference. Nothing is silently broadcast or cast.
 
-Shapes and kinds are looked at always; values neither in compiled code, where they would break the
-graph, nor in a CUDA graph being captured, which cannot wait for them.
+Shapes and types are always checked. Values are checked neither in compiled code, where that would
+break the graph, nor while a CUDA graph is captured, as that cannot wait for the GPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from probformer.sentinels import ROOT, UNOBSERVED
 
 
 def check_words(words: Tensor, mask: Tensor, vocabulary: int) -> None:
-    """Indices (B, n) of words that exist; padding may hold any of them."""
+    """Words must be indices (B, n) from 0 to `vocabulary` − 1, at padding too."""
     require_kind("words", words, Tensor)
     if words.dim() != 2:
         raise InputError(f"words must have shape (batch, words), got {tuple(words.shape)}")
@@ -43,10 +43,10 @@ def check_inputs(
     generator: torch.Generator | None,
     evidence: Evidence,
 ) -> None:
-    """What `mean_field` is given."""
+    """The arguments of `mean_field`."""
     _check_unary(unary, potentials)
     _check_mask(mask, unary, "unary's")
-    if not torch.compiler.is_compiling():  # a dynamic float has no text to put into a message
+    if not torch.compiler.is_compiling():  # a symbolic float cannot be formatted in a message
         require_between("dropout", dropout, 0, 1, high_open=True)
     if generator is not None:
         require_kind("generator", generator, torch.Generator)
@@ -64,9 +64,9 @@ def check_inputs(
 
 
 def check_packing(packing: Packing, mask: Tensor, first_is_free: bool = False) -> None:
-    """Kinds and shapes, and, where values may be read, that sentences follow each other.
+    """Types and shapes, and, where values may be read, that sentences follow each other.
 
-    If the first place of each is free, there is no word.
+    With `first_is_free` the first place of each sentence is for CLS, and the mask is false there.
     """
     require_kind("packing", packing, Packing)
     require(len(mask) == 1, f"with packing, mask must have one row, got {len(mask)}")
@@ -90,7 +90,8 @@ def check_packing(packing: Packing, mask: Tensor, first_is_free: bool = False) -
         words[packing.starts[there].long()] = False
     require(bool(in_order.all()), "packed sentences must follow each other without a gap")
     require(
-        bool((packing.lengths <= packing.longest).all()), "longest must be no less than lengths"
+        bool((packing.lengths <= packing.longest).all()),
+        "packing.longest must be no less than any of packing.lengths",
     )
     require(bool((mask[0] == words).all()), "mask must be true for the words of packed sentences")
 
@@ -115,7 +116,9 @@ def _check_unary(unary: Tensor, potentials: Potentials) -> None:
     for name, parameter in potentials.named_parameters():
         if parameter.device != unary.device:
             other = f"{name} of the potentials is on {parameter.device}"
-            raise InputError(f"unary must be where the potentials are, got {unary.device}; {other}")
+            raise InputError(
+                f"unary must be on the potentials' device, got {unary.device}; {other}"
+            )
         if parameter.dtype != unary.dtype and not torch.is_autocast_enabled(unary.device.type):
             other = f"{name} of the potentials has {parameter.dtype}"
             raise InputError(f"unary must have the potentials' type, got {unary.dtype}; {other}")
@@ -133,12 +136,14 @@ def _check_mask(mask: Tensor, like: Tensor, whose: str) -> None:
 
 
 class _Observable(NamedTuple):
-    """What may be observed under one name."""
+    """The indices that evidence may have under one name."""
 
     shape: tuple[int, ...]
-    """Of the indices."""
+    """The shape of the tensor of indices."""
     values: int
+    """Indices are from 0 to values − 1."""
     per_word: bool
+    """Whether variables belong to words, so that none is observed at padding."""
 
 
 def _observables(potentials: Potentials, batch: int, n: int) -> dict[str, _Observable]:

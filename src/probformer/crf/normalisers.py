@@ -1,4 +1,4 @@
-"""From scores to a distribution: softmax, and two others that users have tried in its place.
+"""From scores to a distribution: softmax, and two alternatives to it.
 
 A normaliser takes scores (…, m) and `forbidden`, true where a value cannot be taken
 (broadcastable). It returns a distribution over the last axis that is zero on forbidden values,
@@ -18,7 +18,7 @@ Normaliser = Callable[[Tensor, Tensor], Tensor]
 def softmax(scores: Tensor, forbidden: Tensor) -> Tensor:
     """exp(s) over its sum: the solution of the entropic Frank-Wolfe step (eq. 31)."""
     if forbidden.shape[-1] > 1:  # else all values of a row are forbidden, or none
-        # The lowest finite number instead of -inf: a row of nothing but -inf has no gradient.
+        # The lowest finite number instead of -inf: the gradient of a row of -inf alone is NaN.
         scores = torch.where(forbidden, torch.finfo(scores.dtype).min, scores)
     return torch.where(forbidden, 0.0, scores.softmax(-1))
 
@@ -34,7 +34,7 @@ def squares(scores: Tensor, forbidden: Tensor) -> Tensor:
 
 
 def _scaled(scores: Tensor, forbidden: Tensor) -> Tensor:
-    """Scores divided by their largest size, which changes no ratio and overflows nowhere."""
+    """Scores over their largest absolute value: the same ratios, without overflow."""
     scores = scores.masked_fill(forbidden, 0.0)
     if scores.shape[-1] == 0:
         return scores

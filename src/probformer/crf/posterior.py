@@ -1,4 +1,4 @@
-"""What inference returns."""
+"""The result of inference."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ class Posterior:
     global_marginals: Tensor | None = None
     """(B, h or 1, n, m): the probability that word i attaches to global feature k."""
     others: Mapping[str, Tensor] = field(default_factory=dict)
-    """What the variables of other factors have, by the names that these gave it."""
+    """Marginals and scores of other factors, by `Variable.marginals`, `Variable.scores` and
+    `Factor.column_field`."""
     free_energy: Tensor | None = None
-    """(B,), in a trace only, without gradient; None where a structure leaves it undefined."""
+    """(B,), without gradient; in a trace only, and None where a structure has no entropy."""
     trace: list[Posterior] | None = None
-    """The posterior after each iteration, only when asked for."""
+    """The posterior after each iteration, if called with `trace=True`."""
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], **more: list[Posterior] | None) -> Posterior:
-        """From tensors by name: those that are no field go to `others`."""
+        """From tensors by name: those whose name is not a field go to `others`."""
         others = {name: tensor for name, tensor in tensors.items() if name not in _FIELDS}
         known = {name: tensor for name, tensor in tensors.items() if name in _FIELDS}
         return cls(**known, others=others, **more)  # type: ignore[arg-type]
 
     def tensor(self, name: str) -> Tensor | None:
-        """A field, or one of `others`, by its name."""
+        """A field, or one of `others`, by its name; None if there is none."""
         return getattr(self, name, None) if name not in self.others else self.others[name]
 
 

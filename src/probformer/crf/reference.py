@@ -1,10 +1,10 @@
-"""The paper's equations as plain loops, and exact enumeration: the oracle, never optimised.
+"""The paper's equations as plain loops, and exact enumeration: what tests compare the rest with.
 
 One sentence at a time, potentials as dense numbers. A variable is named by a tuple:
 ("Z", i) the label of word i, ("ROOT",) the label of ROOT, ("H", c, i) the head of word i in
-channel c, ("G", c, i) its global feature where those are split off. The values of H are the words
-0 … n−1, then ROOT, then the all-dep global features, as far as the model has them.
-Q maps each variable to its distribution. Gradients flow through all but the enumeration.
+channel c, ("G", c, i) its split global feature. The values of H are the words 0 … n−1, then ROOT,
+then the all-dep global features, if the model has these. Q maps each variable to its distribution.
+Everything but `enumerate_exactly` is differentiable. Speed is no aim here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Q = dict[Variable, Tensor]
 
 @dataclass(frozen=True)
 class OtherFactor:
-    """A factor that the paper does not have: variables, and an expected score of them."""
+    """A factor that is not in the paper: its variables, and their expected score."""
 
     labels: Mapping[Variable, int]
     """Its label variables, and how many values each has."""
@@ -92,7 +92,7 @@ class SentenceField:
         return heads + [("G", c, i) for c in split for i in words] + others
 
     def size(self, variable: Variable) -> int:
-        """How many values a variable has, the forbidden one of H_i = i included."""
+        """The number of values of a variable, the forbidden H_i = i included."""
         for factor in self.others:
             if variable in factor.labels or variable in factor.heads:
                 return {**factor.labels, **factor.heads}[variable]
@@ -117,7 +117,7 @@ class SentenceField:
         return values
 
     def score(self, c: int, i: int, j: int, q: Q) -> Tensor:
-        """F_ic(j) (eqs. 3, 34): how much value j of H_i is worth in channel c."""
+        """F_ic(j) (eqs. 3, 34): the score of value j of H_i in channel c."""
         if j < self.n:
             return q["Z", i] @ self.T(i - j)[c] @ q["Z", j]
         if j < self.first_global:
@@ -128,7 +128,7 @@ class SentenceField:
 
 
 def energy(crf: SentenceField, q: Q) -> Tensor:
-    """E(Q) of appendix A.4."""
+    """E(Q) of appendix A.4, a scalar."""
     total = crf.S.new_zeros(())
     for i in range(crf.n):
         total = total - q["Z", i] @ crf.S[i]
@@ -153,9 +153,14 @@ def free_energy(
     lambda_h: float = 1.0,
     entropy_of_heads: Tensor | None = None,
 ) -> Tensor:
-    """E(Q) − Σ λ H(Q). With λ = 1 it is never below −log Z.
+    """E(Q) − Σ λ H(Q), a scalar. With λ = 1 it is never below −log Z.
 
-    The entropy of all ("H", c, i) must be given where they are not independent of each other.
+    Args:
+        crf: a sentence.
+        q: the distribution of every variable.
+        lambda_z: the message weight of labels.
+        lambda_h: the message weight of heads.
+        entropy_of_heads: the joint entropy of all ("H", c, i), if they are not independent.
     """
     total = energy(crf, q)
     for weight, variables in ((lambda_z, crf.labels), (lambda_h, crf.heads)):
@@ -166,7 +171,7 @@ def free_energy(
 
 
 def message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
-    """What a variable receives from all factors, the unary one included: −∂E/∂Q."""
+    """The message to a variable from all factors, the unary scores included: −∂E/∂Q."""
     total = _paper_message(crf, variable, q)
     for factor in crf.others:
         total = total + _slope(factor, variable, q, crf.size(variable))
@@ -174,7 +179,7 @@ def message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
 
 
 def _slope(factor: OtherFactor, variable: Variable, q: Q, size: int) -> Tensor:
-    """∂score/∂Q of one variable: the score is linear in it, so differences from zero do."""
+    """∂score/∂Q of one variable: as the score is linear in it, differences from zero suffice."""
     values = torch.eye(size, dtype=q[variable].dtype)
     at_zero = factor.score(q | {variable: torch.zeros_like(values[0])})
     return torch.stack([factor.score(q | {variable: value}) - at_zero for value in values])
@@ -216,7 +221,13 @@ def _paper_message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
 def mean_field(
     crf: SentenceField, inference: Inference, observed: Mapping[Variable, int] | None = None
 ) -> tuple[Q, Q]:
-    """Marginals and scores after inference (sections 2.2, 2.3.2, 2.3.3 and appendix B)."""
+    """Marginals and scores after inference (sections 2.2, 2.3.2, 2.3.3 and appendix B).
+
+    Args:
+        crf: a sentence.
+        inference: iterations, schedule, message weights, structures.
+        observed: the values of observed variables.
+    """
     observed = observed or {}
     lambda_h = inference.lambda_h_for(crf.S.shape[1])
     of_labels = (inference.lambda_z, inference.damping_z)
@@ -269,7 +280,7 @@ def mean_field(
 
 @dataclass(frozen=True)
 class Joint:
-    """The distribution of variables that depend on each other, summed over all they may be."""
+    """The distribution of variables that depend on each other, by a sum over assignments."""
 
     marginals: Q
     log_partition: Tensor
@@ -283,7 +294,7 @@ def joint(
     scores: Q,
     observed: Mapping[Variable, int] | None = None,
 ) -> Joint:
-    """Every assignment of the heads of a channel that the structure allows."""
+    """Sums over all assignments of the heads of a channel that the structure allows."""
 
     def as_head(value: int) -> int:
         return ROOT if value == crf.n and crf.T_root is not None else value
@@ -314,13 +325,13 @@ def joint(
 
 @dataclass(frozen=True)
 class Exact:
-    """The true posterior of a tiny sentence."""
+    """The exact posterior of a tiny sentence."""
 
     log_partition: float
     marginals: Q
 
     def divergence(self, crf: SentenceField, q: Q) -> float:
-        """KL(Q ‖ p) = free energy + log Z: how far a factorised Q is from the truth."""
+        """KL(Q ‖ p) = free energy + log Z: how far a factorised Q is from the exact posterior."""
         return free_energy(crf, q).item() + self.log_partition
 
 

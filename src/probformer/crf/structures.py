@@ -1,8 +1,9 @@
-"""What a block of variables does with its scores: which joint values it has, and Q over them.
+"""Structures of label and head variables: from the scores of a block of variables to its Q.
 
-All labels of a kind are a block, and all heads. `mean_field` gives a block its messages over λ, and
-tells it what cannot be; everything else is the block's own. Rows that are independent of each other
-are one structure; that all heads of a channel form a tree would be another.
+A block is all variables of one kind: all labels Z, or all heads H. `mean_field` passes a structure
+the block's messages divided by λ and the forbidden values; the structure decides which joint
+assignments there are, and computes marginals, log-partition function and entropy. Variables that
+are independent of each other are one structure; heads of a channel that form a tree are another.
 """
 
 from __future__ import annotations
@@ -23,63 +24,87 @@ class Structure(ABC):
     """The joint distribution of a block of variables, given its scores.
 
     Scores are (B, …, values), messages divided by λ; `forbidden`, broadcastable to them, is true
-    for values that cannot be taken. Padding has no value, and adds nothing to sums.
+    for values that cannot be taken. At padding all values are forbidden: marginals are zero there,
+    and sums over a sentence leave it out.
     """
 
     is_softmax = False
-    """Whether each row is a softmax of its own: then fused kernels may compute it."""
+    """Whether marginals are the softmax of each row of scores, which fused kernels need."""
 
     @abstractmethod
     def marginals(self, scores: Tensor, forbidden: Tensor) -> Tensor:
-        """The distribution of each variable, (B, …, values), zero where it is forbidden."""
+        """The distribution of each variable.
+
+        Args:
+            scores: (B, …, values).
+            forbidden: true for values that cannot be taken, broadcastable to the scores.
+
+        Returns:
+            (B, …, values), zero for forbidden values.
+        """
 
     def __call__(self, scores: Tensor, forbidden: Tensor) -> Tensor:
-        """A structure is a normaliser that knows more about what it does."""
+        """`marginals`, so that a structure can be used as a normaliser."""
         return self.marginals(scores, forbidden)
 
     def log_partition(self, scores: Tensor, forbidden: Tensor) -> Tensor | None:
-        """log Σ exp(score) over all joint values of each sentence, (B,), where that is defined."""
+        """log Σ exp(score) over the joint assignments of each sentence, (B,); None if undefined."""
         return None
 
-    def entropy(self, scores: Tensor, marginals: Tensor, forbidden: Tensor) -> Tensor | None:
-        """H(Q) of each sentence, (B,); None where the free energy is not defined.
+    def entropy(
+        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
+    ) -> Tensor | None:
+        """H(Q) of each sentence.
+
+        The marginals alone do not determine the entropy of a joint distribution. With its scores
+        it is log Z − ⟨marginals, scores⟩, which holds only for the marginals of these scores.
 
         Args:
-            scores: what the marginals were made of.
-            marginals: as inference left them, which with a step size below one is a mixture.
+            scores: (B, …, values), of the last update.
+            marginals: Q after it, (B, …, values); with a step size below one a mixture.
             forbidden: true for values that cannot be taken.
+            step: the step size α of that update.
+
+        Returns:
+            (B,), or None where it, and so the free energy, is not defined: here for α < 1.
         """
-        log_partition = self.log_partition(scores, forbidden)
+        log_partition = self.log_partition(scores, forbidden) if step == 1 else None
         if log_partition is None:
             return None
         products = torch.where(marginals > 0, marginals * scores, 0.0)
         return log_partition - products.flatten(1).sum(1)
 
     def condition(self, forbidden: Tensor, observed: Tensor) -> Tensor:
-        """`forbidden` once some variables are observed: all other values of theirs are, too.
+        """`forbidden` with all values of an observed variable added but the observed one.
 
         Args:
             forbidden: (…, values), broadcastable to (B, …, values).
             observed: (B, …), the observed value of each variable, negative where there is none.
+
+        Returns:
+            (B, …, values).
         """
         values = torch.arange(forbidden.shape[-1], device=observed.device)
         index = observed.unsqueeze(-1)
         return forbidden | (index >= 0) & (values != index)
 
     def allows(self, values: Sequence[int]) -> bool:
-        """Whether the variables of a block of one sentence, and one channel, may take these values.
+        """Whether the heads of one channel of one sentence may take these values together.
 
-        `reference` asks it, and sums over all that are allowed; a value that is forbidden for a
-        variable by itself does not come up.
+        `reference` calls it to enumerate the allowed assignments.
+
+        Args:
+            values: of each word: the position of its head, or `sentinels.ROOT`. Values that are
+                forbidden for a single word do not occur.
         """
         return True
 
 
 class Independent(Structure):
-    """Every variable by itself, from its own row of scores.
+    """Variables that are independent of each other: each is normalised from its row of scores.
 
     Args:
-        normaliser: from scores and what is forbidden to distributions, as in `normalisers`.
+        normaliser: from scores and forbidden values to distributions, as those in `normalisers`.
     """
 
     def __init__(self, normaliser: Normaliser = softmax) -> None:
@@ -96,8 +121,10 @@ class Independent(Structure):
         rows = scores.masked_fill(forbidden & ~none, -torch.inf).logsumexp(-1)
         return rows.masked_fill(none.squeeze(-1), 0.0).flatten(1).sum(1)
 
-    def entropy(self, scores: Tensor, marginals: Tensor, forbidden: Tensor) -> Tensor | None:
-        """From the marginals alone, so it is right for mixtures, too."""
+    def entropy(
+        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
+    ) -> Tensor | None:
+        """From the marginals alone, as rows are independent, so that it holds for mixtures, too."""
         return row_entropy(marginals) if self.is_softmax else None
 
 
@@ -107,27 +134,27 @@ def row_entropy(marginals: Tensor) -> Tensor:
 
 
 def label_structure(inference: Inference) -> Structure:
-    """Of the labels of words, and of every other variable with labels."""
+    """The structure of Z, and that of the label variables of factors."""
     return _as_structure(inference.normaliser_z)
 
 
 def head_structure(inference: Inference) -> Structure:
-    """Of H. The head variables of other factors are independent rows."""
+    """The structure of H; that of the head variables of other factors is `row_structure`."""
     if inference.heads == "independent":
         return _as_structure(inference.normaliser_h)
     require_kind("heads", inference.heads, Structure)
-    message = "heads with a structure of their own need normaliser_h 'softmax'"
+    message = "normaliser_h must be 'softmax' where heads is a Structure"
     require(inference.normaliser_h == "softmax", message)
     return cast(Structure, inference.heads)
 
 
 def row_structure(inference: Inference) -> Structure:
-    """Of the head variables of factors, such as split global features."""
+    """The structure of the head variables of factors, such as split global features."""
     return _as_structure(inference.normaliser_h)
 
 
 def _as_structure(given: str | Callable[..., Any]) -> Structure:
-    """A normaliser, by its name or as a function, stands for independent rows."""
+    """A normaliser, by its name or as a function, means independent rows."""
     if isinstance(given, Structure):
         return given
     return Independent(NORMALISERS[given] if isinstance(given, str) else given)

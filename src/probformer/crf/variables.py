@@ -23,13 +23,13 @@ class Belief(NamedTuple):
     """The state of the variables of one kind, (B, …, values) each."""
 
     message: Tensor
-    """M: the messages that they received, damped."""
+    """M: the messages to these variables, after damping."""
     scores: Tensor
-    """M/λ; of labels, with dropout."""
+    """M/λ; those of labels after dropout."""
     marginals: Tensor
-    """Q, in float32 at least; dropout never changes it."""
+    """Q, in float32 at least, from scores without dropout."""
     sent: Tensor
-    """Q as it enters the next messages: with dropout, in the precision of the model."""
+    """Q from which the next messages are computed: after dropout, in the model's precision."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Variables:
     forbidden: Tensor
     """True for values that cannot be taken (broadcastable), because of padding or evidence."""
     observed: Tensor | None
-    """(…, 1): true for variables that evidence observes. Dropout spares them."""
+    """(…, 1): true for observed variables, whose point mass dropout leaves as it is."""
     weight: float
     """λ."""
     damping: float
@@ -49,7 +49,7 @@ class Variables:
     structure: Structure
     dropout: Dropout | None
     drop_scores: bool
-    """Dropout acts on the scores of labels, and on the probabilities of heads."""
+    """Whether dropout is applied to scores, as for labels, or to Q, as for heads."""
 
     def start(self) -> Belief:
         """Before the first iteration: Q ∝ exp(S) for Z, uniform for the others (eqs. 7, 8)."""
@@ -62,7 +62,7 @@ class Variables:
 
         M = (1−β)·message + β·M,  Q = α·softmax(M/λ) + (1−α)·Q.
 
-        Labels of the last iteration are not sent: no message is computed from them.
+        `is_sent` is false in the last iteration, where no message is computed from labels any more.
         """
         if self.damping:
             message = (1 - self.damping) * message + self.damping * old.message
@@ -77,9 +77,9 @@ class Variables:
                 sent = torch.where(self.observed, marginals, sent)
         return Belief(message, scores, marginals, sent.to(self.prior.dtype))
 
-    def entropy(self, belief: Belief) -> Tensor | None:
-        """H(Q) of each sentence, (B,); None where the structure does not define it."""
-        return self.structure.entropy(belief.scores, belief.marginals, self.forbidden)
+    def entropy(self, belief: Belief, step: float) -> Tensor | None:
+        """H(Q) of each sentence after an update, (B,); None where the structure has none."""
+        return self.structure.entropy(belief.scores, belief.marginals, self.forbidden, step)
 
     def _distribution(self, scores: Tensor, old: Belief | None, step: float) -> Tensor:
         q = self.structure.marginals(scores, self.forbidden)
@@ -91,7 +91,7 @@ class Variables:
 
 
 def _precise(x: Tensor) -> Tensor:
-    """In float32 at least: 1/λ_H = d takes half-precision scores out of their range."""
+    """In float32 at least: times 1/λ_H = d, half-precision scores may overflow."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -165,7 +165,7 @@ def head_variables(
 
 
 def _padding(variable: Variable, mask: Tensor) -> Tensor:
-    """True where a variable is of no word: (B, 1, n, 1), or fewer axes, or one false for all."""
+    """True at padding: (B, n, 1), or (B, 1, n, 1) with channels; false (1, 1) without words."""
     if not variable.per_word:
         return mask.new_zeros(1, 1)
     padding = ~mask.unsqueeze(-1)
@@ -183,7 +183,7 @@ def _conditioned(
 
 
 def dropout_at(rate: float, generator: torch.Generator | None) -> Dropout | None:
-    """Ordinary dropout, from a random stream of the caller's if there is one."""
+    """Ordinary dropout, which draws from `generator` if one is given; None at rate 0."""
     if rate == 0:
         return None
     if generator is None:

@@ -1,4 +1,4 @@
-"""Arguments that all kernels have in common."""
+"""Arguments that several kernels have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from probformer.kernels.crf.problem import Problem, Vectors
 
 _WIDEST = 64
-"""Components of vectors in a tile; more come one tile after the other."""
+"""The largest number of a vector's components in a tile; longer vectors take several tiles."""
 
 
 def inputs_of(problem: Problem, vectors: Vectors) -> tuple[Tensor | None, ...]:
@@ -26,7 +26,7 @@ def inputs_of(problem: Problem, vectors: Vectors) -> tuple[Tensor | None, ...]:
 
 
 def sizes_of(problem: Problem, vectors: Vectors) -> tuple[float, ...]:
-    """Channels, r, `longest`, strides of what is read and of what is written, 1/λ, rate, α."""
+    """Channels, r, `longest`, strides of inputs and of outputs, 1/λ, dropout rate, α."""
     a, b = vectors.dependents, vectors.heads
     h, r = problem.channels, a.shape[-1]
     out_a, out_b = (x.shape[1] * h * r for x in (a, b))
@@ -36,13 +36,13 @@ def sizes_of(problem: Problem, vectors: Vectors) -> tuple[float, ...]:
 
 
 def strides_of(x: Tensor) -> tuple[int, int, int]:
-    """Of rows, buckets and channels; zero for an axis that is shared."""
+    """Strides of rows, buckets and channels; zero for an axis that is shared."""
     row, bucket, channel, _ = x.stride()
     return row, bucket if x.shape[1] > 1 else 0, channel if x.shape[2] > 1 else 0
 
 
 def width_of(r: int, widest: int | None = None) -> int:
-    """Components in a tile, of vectors that are not turned."""
+    """Components in a tile, without rotation: both halves of a rotated vector are in one tile."""
     return min(max(16, triton.next_power_of_2(r)), widest or _WIDEST)
 
 
@@ -65,5 +65,5 @@ def constants_of(problem: Problem, vectors: Vectors) -> dict[str, Any]:
 
 
 def precision_of_products() -> str:
-    """Of float32: three on tensor cores are as exact as one without, and far faster."""
+    """For float32: three tf32 products are as exact as one without tensor cores, and far faster."""
     return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"

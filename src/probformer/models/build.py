@@ -15,6 +15,9 @@ def build_encoder(
     Args:
         settings: Their class decides the kind of encoder.
         vocabulary: The number of words, special ones included.
+
+    Returns:
+        A probabilistic transformer for `EncoderSettings`, a transformer for `TransformerSettings`.
     """
     if isinstance(settings, TransformerSettings):
         return Transformer(vocabulary, settings)

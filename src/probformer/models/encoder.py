@@ -17,10 +17,18 @@ from probformer.packing import Packing
 
 
 class Encoder(nn.Module):
-    """Word scores S, potentials and mean-field inference.
+    """The probabilistic transformer: word scores S, potentials and mean-field inference.
 
     >>> encoder = Encoder(vocabulary=10_000, settings=EncoderSettings(labels=128, channels=8))
     >>> posterior = encoder(words, mask)            # words (B, n) long, mask (B, n) bool
+
+    Args:
+        vocabulary: the number of words, special ones included.
+        settings: sizes, potentials and inference; by default `EncoderSettings()`.
+        potentials: potentials of your own, in place of those that the settings describe.
+
+    Raises:
+        InputError: an argument has the wrong type, or `potentials` other sizes than the settings.
     """
 
     def __init__(
@@ -29,7 +37,6 @@ class Encoder(nn.Module):
         settings: EncoderSettings | None = None,
         potentials: Potentials | WordPotential | None = None,
     ) -> None:
-        """`potentials` of your own take the place of those that the settings describe."""
         super().__init__()
         require_whole("vocabulary", vocabulary)
         self.settings = settings = EncoderSettings() if settings is None else settings
@@ -64,11 +71,11 @@ class Encoder(nn.Module):
 
     @property
     def embedding(self) -> nn.Embedding:
-        """A vector for each word: S."""
+        """The scores S of each word, as an embedding of d dimensions."""
         return self.word_scores
 
     def embed(self, words: Tensor) -> Tensor:
-        """Words (B, n) without context, (B, n, d)."""
+        """The scores S of words (B, n): (B, n, d), without context."""
         return self.word_scores(words)
 
     def label_distributions(self) -> Tensor:
@@ -77,13 +84,13 @@ class Encoder(nn.Module):
         return (scores / self.settings.inference.lambda_z).softmax(-1)
 
     def can_pack(self, reads_single_words: bool, precision: str) -> bool:
-        """Whether kernels take sentences laid end to end; they are padded otherwise."""
+        """Whether kernels support these settings for packed sentences; else they are padded."""
         kernels = kernels_support(self.settings.inference)
         return reads_single_words and self.potentials.is_by_word and kernels
 
     @property
     def width(self) -> int:
-        """The size of `representation`'s vectors."""
+        """The last axis of `representation`: d, or d_root for the read-out "root"."""
         root = self.potentials.root if self.settings.readout == "root" else None
         return root.labels if root else self.settings.labels
 
@@ -98,9 +105,22 @@ class Encoder(nn.Module):
         generator: torch.Generator | None = None,
         packing: Packing | None = None,
     ) -> Posterior:
-        """Without `attention` the marginals of heads are left out, which is faster.
+        """The posterior over labels and heads, given words.
 
-        With `packing`, words and mask are one row of sentences laid end to end.
+        Args:
+            words: (B, n) long.
+            mask: (B, n) bool, false on padding.
+            trace: whether to keep the posterior after each iteration, with its free energy.
+            attention: whether to return the marginals of heads; it is faster without.
+            evidence: observed variables.
+            generator: the random numbers of dropout; by default PyTorch's own.
+            packing: where the sentences are, if words and mask are one row of them laid end to end.
+
+        Returns:
+            The posterior of the last iteration, z_scores (B, n, d). See `mean_field`.
+
+        Raises:
+            InputError: an argument has the wrong type, shape or values; the message names it.
         """
         check_words(words, mask, self.word_scores.num_embeddings)
         return mean_field(
@@ -117,7 +137,7 @@ class Encoder(nn.Module):
         )
 
     def representation(self, posterior: Posterior) -> Tensor:
-        """What a task reads: (B, n, d), or (B, d_root) for the read-out "root"."""
+        """The input of a task's layer: (B, n, d), or (B, d_root) for the read-out "root"."""
         read = {
             "scores": posterior.z_scores,
             "marginals": posterior.z_marginals,
@@ -131,5 +151,5 @@ class Encoder(nn.Module):
         return self.potentials.words.norm()
 
     def count_parameters(self) -> int:
-        """As the paper counts: without word scores."""
+        """The number of parameters as the paper counts them: without word scores."""
         return sum(parameter.numel() for parameter in self.potentials.parameters())

@@ -1,7 +1,7 @@
 """A transformer's layers on packed sentences, with fused kernels.
 
-They replace many small kernels: all matrices are rounded to half precision together, and all that
-happens between two matrix products is one kernel.
+One kernel rounds all matrices to half precision, and one does what lies between two matrix
+products, in place of many small kernels.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LayerParts(NamedTuple):
     projections: tuple[Tensor, ...]
     """Queries, keys and values, (heads × w, d) each; without values, keys are the values."""
     output: Tensor | None
-    """(heads × w, d); None: that of queries."""
+    """(heads × w, d); None where the projection to queries is used (tied)."""
     attention_norm: nn.LayerNorm
     inner: nn.Linear
     outer: nn.Linear
@@ -66,7 +66,7 @@ def apply_layers(
         x: (1, R, d): the row of sentences.
         packing: Where the sentences are in the row.
         heads: The number of attention heads.
-        rate: Of dropout.
+        rate: The rate of dropout.
 
     Returns:
         (1, R, d).

@@ -1,4 +1,4 @@
-"""Read-outs: the layer that a task puts on an encoder, from representations to classes."""
+"""Read-outs: the layer of a task on top of an encoder, from representations to classes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _WORD_DIMENSIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """What a model computes of a batch: tasks take losses and answers from it."""
+    """What a model computes from a batch; tasks compute losses and predictions from it."""
 
     representation: Tensor
     """(B, n, d), or (B, d) where the encoder's read-out is of whole sentences."""
     posterior: Posterior
-    """Where the representation comes from; head marginals only with `attention`."""
+    """The result of the encoder; head marginals only with `attention`."""
     readout: nn.Module
     """The task's layer, to be applied to `representation` or to a part of it."""
 
@@ -99,16 +99,20 @@ class Model(nn.Module):
 
 
 class Projection(nn.Linear):
-    """A linear layer to all words: padded on GPUs to a multiple of 8 classes."""
+    """A linear layer to the classes of words, on GPUs padded to a multiple of 8 classes."""
 
     def forward(self, input: Tensor) -> Tensor:
         return project(input, self.weight, self.bias, 8 if input.is_cuda else 1)
 
 
 class TiedProjection(nn.Module):
-    """To words by the encoder's own embeddings, with a bias of its own.
+    """Scores of words by their products with the encoder's embeddings, plus a bias.
 
-    The mask symbol, most often the last word, is not among the classes.
+    The mask symbol is not among the classes.
+
+    Args:
+        embedding: The encoder's embeddings, (vocabulary, d).
+        mask: The number of the mask symbol.
     """
 
     def __init__(self, embedding: nn.Embedding, mask: int) -> None:
@@ -118,7 +122,10 @@ class TiedProjection(nn.Module):
         self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings - 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Multiplies by the whole matrix: leaving out a row would copy all others."""
+        """(…, d) -> (…, vocabulary − 1).
+
+        The product is with the whole matrix: leaving out the mask's row would copy all others.
+        """
         none = self.bias.new_zeros(1)
         bias = torch.cat([self.bias[: self.mask], none, self.bias[self.mask :]])
         scores = project(x, self._embedding[0].weight, bias, 8 if x.is_cuda else 1)
@@ -127,10 +134,10 @@ class TiedProjection(nn.Module):
 
 
 def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
-    """A linear layer, computed with its number of classes padded to a multiple.
+    """A linear layer whose number of classes is padded to a multiple of `multiple` and cut again.
 
     The fast matrix kernels of GPUs need multiples of 8, and a vocabulary of 10,000 without the mask
-    has 9,999 words.
+    symbol has 9,999 classes.
     """
     extra = -len(weight) % multiple
     if not extra:
@@ -140,7 +147,7 @@ def project(x: Tensor, weight: Tensor, bias: Tensor, multiple: int) -> Tensor:
 
 
 def word_readout(encoder: Encoder | Transformer, mask: int, tied: bool | None = None) -> nn.Module:
-    """Classes are all words but the mask symbol.
+    """A read-out to words; the classes are all words but the mask symbol.
 
     Args:
         encoder: The encoder below, which has the embeddings.
@@ -161,7 +168,7 @@ def sentence_readout(encoder: Encoder | Transformer, classes: int) -> nn.Linear:
 
 
 class SeveralReadouts(nn.Module):
-    """Several layers on one representation, by name."""
+    """Several layers on the same representation, by name."""
 
     def __init__(self, layers: Mapping[str, nn.Module]) -> None:
         super().__init__()
@@ -175,7 +182,7 @@ class SeveralReadouts(nn.Module):
 
 
 class Pointer(nn.Module):
-    """Scores each word as the parent of each other, x_i W x_j, and having no parent.
+    """Scores of word j as the parent of word i, x_i W x_j, and of word i having no parent.
 
     With a `reach` the distance j−i adds a score x_i · w_(j−i), with j−i clipped to ±reach.
     """

@@ -26,7 +26,12 @@ from probformer.packing import Packing
 
 
 class Transformer(nn.Module):
-    """The paper's Transformer and its variants, as `TransformerSettings` describe them."""
+    """The paper's Transformer and its variants, as `TransformerSettings` describe them.
+
+    Args:
+        vocabulary: The number of words, special ones included.
+        settings: Sizes and variant; by default `TransformerSettings()`.
+    """
 
     def __init__(self, vocabulary: int, settings: TransformerSettings | None = None) -> None:
         super().__init__()
@@ -53,7 +58,7 @@ class Transformer(nn.Module):
 
     @property
     def embedding(self) -> nn.Embedding:
-        """A vector for each word."""
+        """The embedding of words, (vocabulary, d)."""
         return self.words
 
     def can_pack(self, reads_single_words: bool, precision: str) -> bool:
@@ -62,6 +67,7 @@ class Transformer(nn.Module):
         return readable and self.settings.relative is None and precision == "bf16"
 
     def label_distributions(self) -> Tensor:
+        """Raises an `InputError`: a transformer has no labels."""
         raise InputError("a transformer has no labels; probabilistic transformers do")
 
     def penalty(self) -> Tensor:
@@ -70,7 +76,7 @@ class Transformer(nn.Module):
 
     @property
     def width(self) -> int:
-        """The size of `representation`'s vectors."""
+        """d, the last axis of `representation`."""
         return self.settings.width
 
     def forward(
@@ -94,7 +100,13 @@ class Transformer(nn.Module):
                 With the read-out "cls" the first position of each sentence is left free for CLS.
 
         Returns:
-            The representation as `z_scores`, and attention as `head_marginals`.
+            The representation as `z_scores` (B, n, d), and the attention of the last layer as
+            `head_marginals` (B, h, n, n). With the read-out "cls", `root_scores` (B, d) is the
+            vector of CLS, and `root_head_marginals` (B, h, n) the attention to it.
+
+        Raises:
+            InputError: an argument has the wrong type, shape or values, or a sentence is longer
+                than the position table.
         """
         check_words(words, mask, self.words.num_embeddings)
         if packing is None:
@@ -129,11 +141,11 @@ class Transformer(nn.Module):
         return apply_layers(parts, times, x, packing, settings.heads, rate)
 
     def embed(self, words: Tensor) -> Tensor:
-        """Words (B, n) without context, with their positions, (B, n, d)."""
+        """The input vectors of words (B, n): (B, n, d), positions included, without context."""
         return self._input(words)[:, self.settings.extra_places :]
 
     def _input(self, words: Tensor, packing: Packing | None = None) -> Tensor:
-        """The input of the first layer before dropout: words, after CLS if there is one."""
+        """The input of the first layer before dropout: CLS, if there is one, then the words."""
         x = self.words(words)
         place = None if packing is None else packing.positions(x.shape[1])
         if self.settings.readout == "cls" and place is None:
@@ -149,7 +161,7 @@ class Transformer(nn.Module):
     def _posterior(
         self, x: Tensor, mask: Tensor, weights: Tensor | None, packing: Packing | None
     ) -> Posterior:
-        """Fields of ROOT are those of CLS."""
+        """With CLS, its vector and the attention to it are in the fields of ROOT."""
         words = x * mask.unsqueeze(-1)
         if self.settings.readout == "scores":
             return Posterior(z_scores=words, head_marginals=weights)
@@ -158,9 +170,8 @@ class Transformer(nn.Module):
         if packing is None:
             words, root = words[:, 1:], words[:, 0]
         else:
-            first = packing.starts.clamp(
-                max=x.shape[1] - 1
-            )  # a missing sentence may start after the row
+            # A missing sentence may start after the end of the row.
+            first = packing.starts.clamp(max=x.shape[1] - 1)
             root = x[0].index_select(0, first)
         return Posterior(
             z_scores=words, head_marginals=heads, root_scores=root, root_head_marginals=root_heads
@@ -174,7 +185,7 @@ class Transformer(nn.Module):
         return posterior.root_scores
 
     def count_parameters(self) -> int:
-        """Counted as in the paper: without embeddings of words and CLS, with the position table."""
+        """The number of parameters, without embeddings of words and CLS, as the paper counts."""
         embeddings = ("words.weight", "cls")
         return sum(p.numel() for name, p in self.named_parameters() if name not in embeddings)
 
@@ -191,7 +202,7 @@ class Transformer(nn.Module):
             raise InputError(f"words must fit into {table}, got a sentence of {n} words")
 
     def _positions(self, n: int, place: Tensor | None) -> Tensor | float:
-        """The vectors of the first n positions, or of the positions `place`."""
+        """The vectors of the first n positions, or of the positions `place` (B, n)."""
         if self.settings.positions == "none":
             return 0.0
         learned = self.settings.positions == "learned"
@@ -246,7 +257,7 @@ class Layer(nn.Module):
 
 
 class Attention(nn.Module):
-    """Heads of any width without biases; optionally relative positions, or tied matrices."""
+    """Attention without biases, with heads of any width; relative positions or tied matrices."""
 
     def __init__(self, settings: TransformerSettings) -> None:
         super().__init__()
@@ -267,7 +278,7 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """From (B, n, d) to (B, n, d), and with `weights` the attention (B, heads, n, n).
 
-        Without weights and relative positions it is PyTorch's fused attention.
+        Without `weights` and relative positions, PyTorch's fused attention computes it.
         """
         projected = F.linear(x, torch.cat(tuple(self.projections())))
         q, k, *rest = projected.unflatten(-1, (-1, self.heads, self.head_width)).unbind(2)
@@ -295,9 +306,8 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Contexts (B, n, heads, head width), and the attention unless it is `fused`."""
         q, k, v = (part.transpose(1, 2) for part in (q, k, v))  # (B, heads, n, head width)
-        keys = (mask | ~mask.any(1, keepdim=True))[
-            :, None, None
-        ]  # a sentence of padding attends to all
+        # A sentence of padding attends to all of it: the softmax of no key would be NaN.
+        keys = (mask | ~mask.any(1, keepdim=True))[:, None, None]
         if fused:
             with _kernels_with_finite_gradients(q):
                 context = F.scaled_dot_product_attention(
@@ -318,8 +328,8 @@ class Attention(nn.Module):
 
 
 def _kernels_with_finite_gradients(q: Tensor) -> AbstractContextManager[Any]:
-    """Without cuDNN's kernel where its last tile of keys is half empty: its gradients may be NaN,
-    at least with torch 2.11."""
+    """Excludes cuDNN's kernel where n modulo 128 is 64: its last tile of keys is half empty, and
+    its gradients may be NaN, at least with torch 2.11."""
     if not (q.is_cuda and q.shape[2] % 128 == 64):
         return nullcontext()
     return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
@@ -374,7 +384,7 @@ def _projection(settings: TransformerSettings, output: bool = False) -> nn.Param
 
 
 def _linear(inputs: int, outputs: int, settings: TransformerSettings) -> nn.Linear:
-    linear = nn.Linear(inputs, outputs)  # initialised as published
+    linear = nn.Linear(inputs, outputs)  # PyTorch's initialisation, as published
     if settings.matrices == "xavier":
         nn.init.xavier_uniform_(linear.weight)
         nn.init.zeros_(linear.bias)

@@ -74,7 +74,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     except safetensors.SafetensorError as error:  # most likely a full disk
         temporary.unlink(missing_ok=True)
         raise InputError(
-            f"{path}: cannot be written, the file as it was is kept: {error}"
+            f"{path}: cannot be written; the earlier file, if any, is kept: {error}"
         ) from None
     temporary.chmod(0o666 & ~_umask())  # safetensors makes files that only their owner can read
     _put(temporary, path)
@@ -101,7 +101,10 @@ def share(source: Path, target: Path) -> None:
 
 
 def seal(folder: Path, target: Path) -> None:
-    """Add checksums to a folder of finished files, and rename it to `target`."""
+    """Add checksums to a folder of finished files, and rename it to `target`.
+
+    A folder with checksums is complete: they are written last.
+    """
     write_json(folder / _SUMS, {p.name: _sha256(p) for p in sorted(folder.iterdir())})
     if target.exists():
         shutil.rmtree(target)

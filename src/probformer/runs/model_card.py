@@ -57,8 +57,8 @@ def model_card(run: Run, init: str | None, results: Mapping[str, Mapping[str, fl
     if _licence(run, init) == _NOT_CHOSEN:
         lines += [
             "",
-            "Who shares the weights writes their licence above, as `license`; which there are to",
-            "choose from depends on the licence of the data.",
+            "Before you share the weights, write their licence above, as `license`; which licences",
+            "are possible depends on the licence of the data.",
         ]
     return "\n".join(lines) + "\n"
 
@@ -74,7 +74,7 @@ def _front_matter(run: Run, kind: str, init: str | None) -> Iterable[str]:
 
 
 def _licence(run: Run, init: str | None) -> str:
-    """Of the weights: with the built-in corpus, that of Probformer; otherwise not chosen yet."""
+    """The licence of the weights: Probformer's if its built-in corpus is the only data."""
     ours = isinstance(run.settings.data, BuiltinData) and not init
     return "mit" if ours else _NOT_CHOSEN
 

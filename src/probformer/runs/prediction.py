@@ -21,7 +21,7 @@ from probformer.viz.words import escaped
 
 _BATCH = 64
 _NAMED = 10
-"""Unknown words that are listed at most."""
+"""The maximum number of unknown words that are listed."""
 
 
 def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> Iterator[str]:
@@ -34,6 +34,9 @@ def predict_lines(folder: Path, lines: Iterable[str], as_json: bool = False) -> 
 
     Yields:
         The prediction for each line.
+
+    Raises:
+        InputError: The folder has no trained model, or a sentence is too long for it.
     """
     run = load_run(folder)
     run.model.to("cuda" if torch.cuda.is_available() else "cpu")
@@ -80,14 +83,16 @@ def _is_unknown(run: Run, word: str) -> bool:
 
 @torch.no_grad()
 def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """The task's predictions for sentences.
+    """The task's predictions for sentences, computed on the device where the model is.
 
     Args:
         run: A trained model, see `load_run`.
-        sentences: The words of each sentence; "<mask>" is a word to predict.
+        sentences: The words of each sentence, at least one; "<mask>" is a word to predict.
 
     Returns:
-        A prediction for each sentence, as JSON; its keys depend on the task.
+        A dictionary for each sentence: "words" and, by task, "masks" (for each mask, probabilities
+        by word), "tags", "tags" and "entities", "label" and "probabilities", or "tags" and
+        "logical_form".
     """
     if not sentences:
         return []

@@ -1,6 +1,6 @@
-"""`probformer report`: results of finished runs over seeds, beside the published ones.
+"""`probformer report`: results of finished runs, averaged over seeds, beside the published ones.
 
-A row of the report is a config with its changed settings; its runs are its seeds.
+A row of the report is a config with its changed settings; the runs of a row differ in their seed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _IN_PER_CENT = ("accuracy", "f1", "strict f1", "voted f1", "exact match")
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run; without its curve, a line of a results file."""
+    """A finished run. A results file has a line for each, without the curve."""
 
     config: str
     changes: str
@@ -179,7 +179,7 @@ def collect(paths: Iterable[Path]) -> list[ReportRow]:
     """The results of run folders, of folders of run folders, and of results files.
 
     The runs of a row have the same config, changed settings and data. Older runs, which did not
-    record their data, are counted to a row with the same settings.
+    record digests of their data, are added to a row with the same settings.
     """
     rows: dict[tuple[str, str, str, str, str], dict[str, Result]] = {}
     for run in sorted(_results(paths), key=lambda run: not run.data):
@@ -212,7 +212,7 @@ def _results(paths: Iterable[Path]) -> list[Result]:
 
 
 def _comparable(changes: str) -> bool:
-    """Whether settings are comparable with the published result: precision, for one, may differ."""
+    """Whether a run with these changes is comparable with the published result of its config."""
     free = ("training.precision=", "training.checkpoint_minutes=", "training.tensorboard=")
     return all(change.startswith((*free, "data.folder=")) for change in shlex.split(changes))
 

@@ -52,12 +52,16 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True)
 class Run:
-    """A model with its settings, vocabulary and task."""
+    """A model with its settings, vocabulary and task: what `load_run` returns."""
 
     settings: RunSettings
+    """The settings in run.toml."""
     vocabulary: Vocabulary
+    """Maps words to ids."""
     task: Task
+    """The task that the model was trained for, with its classes."""
     model: Model
+    """The encoder, `model.encoder`, and the task's layer on top of it, `model.readout`."""
 
 
 def holds_run(folder: Path) -> bool:
@@ -81,7 +85,14 @@ def clear_run(folder: Path) -> None:
 def write_description(
     folder: Path, run: Run, init: Path | None, data: Mapping[str, str] | None = None
 ) -> None:
-    """Write all but weights and metrics; `data` has the digest of each split."""
+    """Write all files but weights and metrics.
+
+    Args:
+        folder: The run folder.
+        run: The run to describe.
+        init: The run whose encoder training starts from.
+        data: By split, the digest of its sentences.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     settings = run.settings
     write_json(
@@ -146,7 +157,7 @@ def load_run(folder: str | Path) -> Run:
 
 
 def load_description(folder: Path) -> Run:
-    """A run whose model has no trained weights."""
+    """Build a run from the files of its folder, without loading the trained weights."""
     path = folder / "config.json"
     require(path.is_file(), f"{folder}: is no run folder: config.json is missing")
     config = read_json(path)
@@ -194,7 +205,7 @@ def append_metrics(folder: Path, line: dict[str, Any]) -> None:
 
 
 def drop_metrics_after(folder: Path, epochs: int) -> None:
-    """Keep the lines of this number of epochs only; training writes the later ones again."""
+    """Keep only the lines of the first `epochs` epochs; training writes the later ones again."""
     path = folder / "metrics.jsonl"
     if path.is_file():
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)

@@ -1,7 +1,8 @@
 """Batches: the tensors that a model gets, the targets of its loss, and their weights.
 
-A loss is Σ weight × cross-entropy over target positions. The weights contain the averaging, so that
-several chunks, each with a mean of its own, can go through the model together: their losses add up.
+A loss is Σ weight × cross-entropy over target positions. The weights contain the division by the
+number of targets, so that several chunks, each with a mean loss of its own, can go through the
+model together: the sum is then the sum of their means.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ class Plan:
     """How sentences are laid out, and what their losses are averaged over."""
 
     chunk: int | None = None
-    """Number of sentences whose losses have a mean of their own; None: all sentences."""
+    """Sentences per chunk, each of which has a mean loss of its own; None: all in one chunk."""
     packed: bool = False
     """Whether sentences are laid end to end in one row, without padding between them."""
     front: int = 0
-    """Number of positions before each packed sentence that are left free, for CLS."""
+    """Positions left free before each packed sentence: 1 for a CLS vector, else 0."""
     rounded: bool = False
-    """Whether sizes are rounded up, so that few different shapes occur."""
+    """Whether sizes are rounded up, so that few shapes occur: each needs its own CUDA graph."""
     longest: int | None = None
-    """The largest number of tokens that the model has positions for; None: any."""
+    """The longest sentence that fits the model's position table, which rounding up must not exceed;
+    None: the model has no such table."""
     lowest_head: int | None = None
-    """Batches have gold heads, and a weight for each that is at least this: 0 for words, `ROOT` for
-    the root too. None: batches have no gold heads."""
+    """The smallest gold head that has a weight in the loss: `ROOT` for a model with a root, else 0.
+    None: batches have no gold heads."""
 
     def layout(self, lengths: Ints) -> Layout:
         if self.packed:
@@ -58,22 +60,24 @@ PLAIN = Plan()
 
 @dataclass(frozen=True)
 class Batch:
+    """B sentences padded to n words; or, with `packing`, one row (B = 1) that holds them all."""
+
     words: Tensor
-    """(B, n) long."""
+    """(B, n) long: the ids of words or subwords."""
     mask: Tensor
-    """(B, n) bool."""
+    """(B, n) bool, false on padding."""
     targets: dict[str, Tensor]
-    """Classes by name: (B, n), (B,) or (P,), one for each of `target_positions`; `IGNORE` where
-    there is no target."""
+    """Class numbers by name, such as "tag": (B, n) for words, (B,) for sentences, (P,) for
+    `target_positions`; `IGNORE` where there is no target."""
     weights: dict[str, Tensor]
     """The weight of each target in the loss, by the same names; "heads" for gold heads."""
     target_positions: Tensor | None
-    """(P,) long, for tasks with few targets: positions b · n + i of words that have one."""
+    """(P,) long, for tasks with few targets: b · n + i for word i of sentence b."""
     heads: Tensor | None
     """(B, n) long, with `Plan.lowest_head` only: gold heads, `ROOT` for the root, `UNOBSERVED`
     where the data has none."""
     packing: Packing | None
-    """Where sentences are, if `words` is one row of them laid end to end."""
+    """Where sentences begin and end, if `words` is one row of them laid end to end."""
     chunks: int
     """Number of chunks, each with a mean loss of its own."""
 
@@ -124,7 +128,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Targets:
-    """The inputs and targets of T tokens in S sentences; targets are by name, or `IGNORE`."""
+    """Inputs and targets of T tokens in S sentences.
+
+    Targets are class numbers, by name; `IGNORE` where there is none.
+    """
 
     words: Ints
     """(T,): the model's input, in which words may be masked."""
@@ -141,8 +148,11 @@ def build_batch(tokens: Tokens, given: Targets, plan: Plan) -> Batch:
 
     Args:
         tokens: The tokens of the batch's sentences.
-        given: What the model gets of them, and the targets.
+        given: Input words and targets.
         plan: The layout, and what losses are averaged over.
+
+    Returns:
+        The batch, on the CPU.
     """
     layout, count = plan.layout(tokens.lengths), len(tokens.lengths)
     chunk_of = np.arange(count) // (plan.chunk or count)

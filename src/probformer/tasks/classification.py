@@ -37,7 +37,7 @@ class Classification(Task):
         self.labels = Labels()
         self.labels = Labels(sorted({_label_of(sentence) for sentence in self.usable(sentences)}))
         found = ", ".join(self.labels.names)
-        require(len(self.labels) > 1, f"there must be two labels to choose from, got {found}")
+        require(len(self.labels) > 1, f"the training data must have two labels, got only {found}")
 
     def state(self) -> dict[str, Any]:
         return {"labels": self.labels.names}
@@ -52,7 +52,7 @@ class Classification(Task):
         label = _label_of(sentence)
         if len(self.labels) and label not in self.labels.names:
             known = ", ".join(self.labels.names)
-            message = f"the label {label!r} is none of the training data's ({known})"
+            message = f"the label {label!r} does not occur in the training data ({known})"
             raise InputError(f"{sentence.place()}: {message}")
 
     def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
@@ -77,7 +77,7 @@ class Classification(Task):
     def metrics(self, counts: Counts) -> dict[str, float]:
         sentences = max(counts["sentences"], 1)
         accuracy = counts["right"] / sentences
-        # Rounded as published; equal scores are common, and the lower loss is then better.
+        # Rounded as published, which makes ties common: the lower loss then wins.
         return {
             "loss": counts["loss"] / sentences,
             "accuracy": accuracy,

@@ -31,21 +31,22 @@ KINDS = tuple(item.name for item in fields(WordTags))
 _REACH = 16
 """The largest distance with a score of its own; COGS' training data has parents within 11 words."""
 _NO_PARENT, _PREVIOUS = "none", "-1"
-"""Classes of parents; class names are texts, as for the other tags."""
+"""Names of two classes of parents: no parent, and the previous word as a relative parent."""
 _NOTHING = {"parent": _NO_PARENT, "verb_name": ""}
-"""The class of tags that a word may be without."""
+"""The class of words without such a tag, for the two kinds of tags that a word may be without."""
 
 
 class Cogs(Task):
     """A sentence is right when all five tags of all its words are.
 
-    The class of a word's parent is its position ("absolute") or distance ("relative"), of those in
-    the training data, or any word of the sentence ("attention"; with scores for distances too,
-    "relative-attention"). No parent is a class of its own or, with `none_as_previous`, the same
-    class as the previous word: the convention of a published figure.
+    With `task.parent` "absolute" or "relative", the classes of parents are the positions or the
+    distances that occur in the training data. With "attention" the words of the sentence are the
+    classes, and with "relative-attention" their distances have scores too. Words without a parent
+    have a class of their own or, with `none_as_previous`, the class of those whose parent is the
+    previous word, as in a published figure.
 
-    The five tags of a word are chosen independently, as published, or jointly, among the patterns
-    of the training data.
+    The five tags of a word are chosen independently, as published, or with `by_pattern` jointly,
+    among the combinations that occur in the training data.
     """
 
     metric = "accuracy"
@@ -135,7 +136,7 @@ class Cogs(Task):
         return WordTags(tuple(parents), **{kind: tuple(texts) for kind, texts in names.items()})
 
     def _nothing(self) -> dict[str, int]:
-        """The class numbers of no parent and of no verb name, as far as these classes exist."""
+        """The class numbers of "no parent" and "no verb name", if the training data has them."""
         names = {kind: labels.names for kind, labels in self.labels.items()}
         if self.settings.points:
             names["parent"] = [_NO_PARENT]
@@ -191,7 +192,7 @@ class Cogs(Task):
         return counts
 
     def _same_form(self, row: int, predicted: Mapping[str, Tensor], batch: Batch) -> bool:
-        """Whether wrong tags of a sentence still give the right logical form."""
+        """Whether a sentence with wrong tags has the right logical form nevertheless."""
         length = int(batch.mask[row].sum())
         if length == 1:
             return False  # the form of a single word is not rebuilt from its tags

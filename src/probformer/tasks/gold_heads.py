@@ -26,7 +26,10 @@ class GoldHeadLoss:
 
 
 def gold_head_loss(posterior: Posterior, batch: Batch, channel: int) -> Tensor:
-    """−log P(gold head): the mean over a chunk's words whose gold head is a value of H."""
+    """−log P(gold head): per chunk the mean over words with a usable gold head, summed over chunks.
+
+    A gold head is usable if it is a word, or ROOT in a model that has a root.
+    """
     assert posterior.head_marginals is not None
     assert batch.heads is not None
     heads = batch.heads

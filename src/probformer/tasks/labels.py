@@ -12,13 +12,14 @@ IGNORE = -100
 class Labels:
     """Classes numbered from 0 in the order given.
 
-    A name that training data does not have gets a number below `IGNORE`, which is never predicted.
+    A name that does not occur in the training data gets a number below `IGNORE`, which is never
+    predicted.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names = list(dict.fromkeys(names))
         self.unseen: Counter[str] = Counter()
-        """How often each name occurred that training data does not have."""
+        """How often each name that the training data does not have was looked up."""
         self._numbers = {name: number for number, name in enumerate(self.names)}
         self._unseen_names: list[str] = []
 
@@ -41,7 +42,7 @@ class Labels:
         found = ", ".join(f"{name!r} ({count})" for name, count in self.unseen.most_common(5))
         more = f" and {len(self.unseen) - 5} others" if len(self.unseen) > 5 else ""
         self.unseen.clear()
-        return [f"{what} that training does not have count as wrong: {found}{more}"]
+        return [f"{what} that are not in the training data count as wrong: {found}{more}"]
 
     def name(self, number: int) -> str:
         return self.names[number] if number >= 0 else self._unseen_names[IGNORE - 1 - number]

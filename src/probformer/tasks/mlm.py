@@ -33,14 +33,14 @@ from probformer.tasks.task import (
 
 _EVALUATION_SEED = 313
 _NOTHING_MASKED = (
-    "no known word is masked: the split has too few sentences, or too few words of train"
+    "no known word is masked: the split is too small, or has too few words of the vocabulary"
 )
 _FILLERS = 5
-"""Words that an answer has for each mask."""
+"""Number of words that a prediction lists for each mask."""
 
 
 class MaskedLM(Task):
-    """Each known word is masked with the same probability, always by the mask symbol.
+    """Each known word is masked with probability `task.rate`, always by the mask symbol.
 
     Training draws new masks in every epoch. Those of dev and test are fixed, as published, so that
     perplexities can be compared: one draw of Python's `random.Random(313)` for each word in the
@@ -57,7 +57,7 @@ class MaskedLM(Task):
         pass  # the classes are the vocabulary
 
     def check(self, sentence: Sentence) -> None:
-        pass  # any words will do
+        pass  # there is no annotation
 
     def why_no_metrics(self, split: EncodedSplit) -> str | None:
         words, masked = split.fields["words"], split.fields["masked"]
@@ -113,7 +113,7 @@ class MaskedLM(Task):
         return {"loss": losses.sum(), "words": (targets != IGNORE).sum()}
 
     def _logits(self, output: Output, batch: Batch) -> Tensor:
-        """Of the masked words only: with all words of the vocabulary as classes they are large."""
+        """(P, classes), for masked words only: for all words they would take much memory."""
         assert batch.target_positions is not None
         of_words = output.representation.flatten(0, 1)
         return output.readout(of_words.index_select(0, batch.target_positions))

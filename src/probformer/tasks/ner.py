@@ -25,7 +25,7 @@ from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Counts, CountsSoFar
 
 _SPANS = {"f1": spans_by_conlleval, "strict f1": spans_strict, "voted f1": spans_by_vote}
-"""How spans are taken from tags, for each metric."""
+"""By metric, the function that finds the spans in a sequence of tags."""
 
 
 class NER(Tagging):
@@ -61,7 +61,7 @@ class NER(Tagging):
             name: f1(*(counts[f"{name}: {what}"] for what in ("right", "guessed", "gold")))
             for name in _SPANS
         }
-        # Rounded as published; equal scores are common, and the lower loss is then better.
+        # Rounded as published, which makes ties common: the lower loss then wins.
         return {**super().metrics(counts), **figures, "score": round(figures[self.metric], 4)}
 
     def answer(

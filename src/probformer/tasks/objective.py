@@ -18,7 +18,7 @@ class Objective(Protocol):
 
     @property
     def name(self) -> str:
-        """What the objective is called in messages."""
+        """What error messages call the objective, such as the setting that adds it."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class Objective(Protocol):
 
 
 class WeightPenalty:
-    """The paper's L2 term: ‖T‖_F, not squared, once in each chunk."""
+    """The paper's L2 term, ‖T‖_F (not squared) times a weight, added once for each chunk."""
 
     name = "training.penalty"
     needs_heads = False
@@ -50,7 +50,7 @@ class WeightPenalty:
 
 
 def lowest_head(encoder: Encoder | Transformer) -> int:
-    """`Plan.lowest_head` for an encoder: with a root, that is a head too."""
+    """`Plan.lowest_head` for an encoder: in one with a root, ROOT can be a head."""
     return ROOT if encoder.settings.has_root else 0
 
 

@@ -1,4 +1,7 @@
-"""Joint choice of a word's tags: a word with a role has a parent, a name has no article."""
+"""Joint choice of the five COGS tags of a word, among the combinations in the training data.
+
+Tags constrain each other: a word with a role has a parent, for example, and a name has no article.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from torch import Tensor
 
 
 class Pattern(NamedTuple):
-    """Three tags of a word, and whether it has the other two, which have many values."""
+    """Three tags of a word, and whether it has the other two, whose values are too many to list."""
 
     role: str
     category: str
@@ -31,7 +34,8 @@ def likeliest_together(
         logits: (B, n, classes) by tag.
         patterns: The combinations of tags that are allowed.
         number_of: The class number of a tag and a name.
-        none: The class number of having no such tag; may lack a tag that all patterns have.
+        none: For "verb_name" and "parent", the class number of having none; a tag that every
+            pattern has may be left out.
 
     Returns:
         Class numbers (B, n) by tag.

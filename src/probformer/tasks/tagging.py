@@ -61,7 +61,7 @@ class Tagging(Task):
         return nn.Linear(encoder.width, len(self.tags))
 
     def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
-        """The target of a word of several tokens is at its first token."""
+        """The tag of a word of several tokens is the target of its first token."""
         targets = [IGNORE] * len(word_of)
         for first, tag in zip(first_tokens(word_of), self.tags_of(sentence), strict=True):
             targets[first] = self.tags.number(tag)
@@ -87,7 +87,7 @@ class Tagging(Task):
     def metrics(self, counts: Counts) -> dict[str, float]:
         loss = counts["loss"] / max(counts["sentences"], 1)
         accuracy = counts["right"] / max(counts["words"], 1)
-        # Rounded as published; equal scores are common, and the lower loss is then better.
+        # Rounded as published, which makes ties common: the lower loss then wins.
         return {"loss": loss, "accuracy": accuracy, "score": round(accuracy, 4)}
 
     def answer(

@@ -23,7 +23,7 @@ from probformer.tasks.batch import PLAIN, Batch, Plan, Targets, build_batch
 from probformer.tasks.labels import IGNORE
 
 _NAMED = 10
-
+"""The maximum number of left-out sentences that a warning describes."""
 Indices = Sequence[int] | NDArray[np.int64]
 Counts = Mapping[str, float]
 """Sums over sentences, from which metrics are computed; added up over batches and processes."""
@@ -32,7 +32,13 @@ CountsSoFar = Mapping[str, float | Tensor]
 
 
 class Task(ABC):
-    """One way to train and evaluate a model; an `Objective` of training."""
+    """What a model is trained and evaluated for: classes, targets, loss, metrics, predictions.
+
+    Every task is a subclass; with its loss it is an `Objective` of training.
+
+    Args:
+        vocabulary: Maps words to ids.
+    """
 
     name = "the task"
     """What error messages call it."""
@@ -41,7 +47,8 @@ class Task(ABC):
     """The name of the main metric."""
 
     skips_bad_sentences = False
-    """Whether a sentence with wrong annotation is left out and counted; an error otherwise."""
+    """Whether sentences with missing or wrong annotation are left out, with a warning, instead of
+    raising an error."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -68,11 +75,11 @@ class Task(ABC):
         """Check a sentence's annotation.
 
         Raises:
-            InputError: It is missing or wrong.
+            InputError: The annotation is missing or wrong.
         """
 
     def why_no_metrics(self, split: EncodedSplit) -> str | None:
-        """The reason if no metric can be computed on a split, such as one without targets."""
+        """Why no metric can be computed on a split, such as one without targets; None if it can."""
         return None
 
     def usable(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
@@ -89,15 +96,15 @@ class Task(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """The classes as JSON, as config.json keeps them."""
+        """The classes, as a dictionary to be stored in config.json."""
 
     @abstractmethod
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take the classes from what `state` returned."""
+        """Set the classes to those of a dictionary that `state` returned."""
 
     @abstractmethod
     def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
-        """The layer from the encoder's representation to the classes."""
+        """The layer from the encoder's representation, (…, `encoder.width`), to class scores."""
 
     # From sentences to batches
 
@@ -136,16 +143,24 @@ class Task(ABC):
     def training_batch(
         self, split: EncodedSplit, indices: Indices, epoch: int, seed: int, plan: Plan = PLAIN
     ) -> Batch:
-        """The sentences at `indices` as the model gets them in an epoch of training."""
+        """A batch of an epoch of training.
+
+        Args:
+            split: The encoded training split.
+            indices: The numbers of the sentences in the split.
+            epoch: The epoch, from 0, for tasks that draw inputs or targets anew in each epoch.
+            seed: The seed of the run.
+            plan: The layout, and what losses are averaged over.
+        """
         return self.evaluation_batch(split, indices, plan)
 
     def evaluation_batch(self, split: EncodedSplit, indices: Indices, plan: Plan = PLAIN) -> Batch:
-        """The sentences at `indices` as every model gets them in evaluation."""
+        """A batch for evaluation, the same for every model; arguments as for `training_batch`."""
         tokens = split.gather(indices)
         return build_batch(tokens, self.targets(tokens), plan)
 
     def targets(self, tokens: Tokens) -> Targets:
-        """By default, all columns of `fields_of` are targets of words."""
+        """Inputs and targets of tokens; by default all columns of `fields_of` are targets."""
         names = [name for name in tokens.split.fields if name not in ("words", "heads")]
         return Targets(tokens["words"], of_words={name: tokens[name] for name in names})
 
@@ -153,11 +168,19 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, output: Output, batch: Batch) -> Tensor:
-        """The mean losses of the batch's chunks, added up: a scalar."""
+        """The loss to minimise.
+
+        Args:
+            output: The model's output for the batch, with head marginals if `needs_heads`.
+            batch: Inputs, targets and their weights.
+
+        Returns:
+            The mean losses of the batch's chunks, added up: a scalar.
+        """
 
     @abstractmethod
     def count(self, output: Output, batch: Batch) -> CountsSoFar:
-        """The sums over a batch from which `metrics` are computed."""
+        """The sums over a batch that `metrics` needs; arguments as for `loss`."""
 
     @abstractmethod
     def metrics(self, counts: Counts) -> dict[str, float]:
@@ -176,12 +199,15 @@ class Task(ABC):
     def answer(
         self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
-        """The prediction for one sentence, as JSON.
+        """The prediction for one sentence.
 
         Args:
-            output: Of the sentence alone, without padding; see `Output.sentence`.
-            words: Its words.
+            output: The model's output for this sentence alone, without padding: `Output.sentence`.
+            words: The words of the sentence.
             word_of: The number of the word that each token belongs to.
+
+        Returns:
+            "words" and the predictions, of types that JSON has.
         """
 
     @abstractmethod
@@ -195,13 +221,16 @@ def first_tokens(word_of: Sequence[int]) -> list[int]:
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Of each position; zero without a target, or with a class that training data does not have."""
+    """The loss at each position: (B, n, classes) and (B, n) -> (B, n), or without n.
+
+    It is zero where there is no target, or where the target does not occur in the training data.
+    """
     known = targets.masked_fill(targets < 0, IGNORE)
     return F.cross_entropy(logits.movedim(-1, 1), known, reduction="none", ignore_index=IGNORE)
 
 
 def sentence_losses(logits: Tensor, targets: Tensor) -> Tensor:
-    """As published, the mean over the words of each sentence: (B, n, classes) -> (B,)."""
+    """The mean loss of the words of each sentence, as published: (B, n, classes) -> (B,)."""
     losses = cross_entropy(logits, targets)
     return losses.sum(1) / (targets != IGNORE).sum(1).clamp(min=1)
 

@@ -18,7 +18,7 @@ from probformer.tasks.batch import Plan
 from probformer.tasks.objective import lowest_head
 
 MAX_TOKENS = 16384
-"""On a GPU, chunks go through the model together up to this number of tokens, with padding."""
+"""On a GPU, chunks go through the model together up to this number of tokens, padding included."""
 
 
 def plan_for(run: Run, needs_heads: bool, on_gpu: bool) -> Plan:
@@ -50,7 +50,7 @@ class TrainingBatches:
         self._words_of_epoch = self.split
 
     def of_epoch(self, epoch: int) -> list[Indices]:
-        """The sentences of each batch of an epoch, which begins: it has its own word dropout."""
+        """Begin an epoch: draw its word dropout, and return the sentences of each batch."""
         self._words_of_epoch = self._with_word_dropout(epoch)
         training = self.settings.training
         return training_batches(
@@ -63,7 +63,7 @@ class TrainingBatches:
         return [batch[start : start + size] for start in range(0, len(batch), size)]
 
     def passes(self, chunks: Sequence[Indices], numbers: Iterable[int]) -> list[list[int]]:
-        """Which of the chunks with these numbers go through the model together."""
+        """The chunks with these numbers, grouped by which go through the model together."""
         passes: list[list[int]] = []
         lengths, sentences, longest = self.split.lengths, 0, 0
         for number in numbers:

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to continue after it was stopped at any moment."""
+"""Checkpoints: the state from which a run continues after it has been stopped or killed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from probformer.runs.files import seal, share, write_json, write_tensors
 BEST = "best.safetensors"
 """In a checkpoint: the weights of the best epoch so far."""
 _QUICK = 0.2
-"""Seconds. If saving takes no longer, there is a checkpoint after every epoch, however short."""
+"""If saving takes at most this many seconds, there is a checkpoint after every epoch."""
 _TIMES_APART = 10
-"""Otherwise epochs are saved at least this many times the duration of a save apart."""
+"""Otherwise, the time between two checkpoints is at least this many times that of saving one."""
 
 
 @dataclass
@@ -26,9 +26,9 @@ class Progress:
     """How far training is. Randomness has no state: it is a function of seed and position."""
 
     epoch: int = 0
-    """The current epoch, from 0."""
+    """The current epoch, counted from 0."""
     batch: int = 0
-    """The next batch of the epoch, from 0."""
+    """The next batch of the epoch, counted from 0."""
     step: int = 0
     """Number of updates so far, over all epochs."""
     loss: float = 0.0
@@ -44,19 +44,24 @@ class Progress:
 
 
 class Checkpointer:
-    """Saves checkpoints of a run, and says when it is time to."""
+    """Saves the checkpoints of a run, and says when the next one is due.
+
+    Args:
+        run_folder: The run folder.
+        weights: The file with the weights of the best epoch, which checkpoints include.
+        minutes: The time between checkpoints within an epoch.
+    """
 
     def __init__(self, run_folder: Path, weights: Path, minutes: float) -> None:
-        """`weights` are those of the best epoch; `minutes` apart are checkpoints in an epoch."""
         self.folder, self.weights, self.minutes = run_folder / "state", weights, minutes
         self._last, self._took = time.monotonic(), 0.0
 
     def is_due(self) -> bool:
-        """Within an epoch."""
+        """Whether to save within an epoch: after `minutes`."""
         return time.monotonic() - self._last > 60 * self.minutes
 
     def is_due_after_epoch(self) -> bool:
-        """Unless epochs are so short that saving would take a large part of the time."""
+        """Whether to save after an epoch: not if it takes over 0.2 s and a tenth of the time."""
         waited = time.monotonic() - self._last
         return self._took <= _QUICK or waited >= _TIMES_APART * self._took
 
@@ -66,7 +71,7 @@ class Checkpointer:
         self.skip(time.monotonic() - begin)
 
     def skip(self, took: float = 0.0) -> None:
-        """Count a checkpoint as saved: another process has done it."""
+        """Count a checkpoint as saved, for processes that leave saving to the main one."""
         self._last, self._took = time.monotonic(), took
 
 
@@ -77,7 +82,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     best: Path,
 ) -> None:
-    """Write a folder `step-…` with all of it; then remove all but that one and the one before."""
+    """Write a checkpoint folder `step-…`, then remove all but this one and the one before it."""
     part = folder / "part"
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -86,7 +91,7 @@ def save_checkpoint(
     write_json(part / "progress.json", asdict(progress))
     if best.is_file():
         share(best, part / BEST)
-    # One step can end an epoch and begin the next: two states, so the name has the epoch too.
+    # A step at the end of an epoch has two states, before and after it, so the name has the epoch.
     target = folder / f"step-{progress.step:09d}-epoch-{progress.epoch:06d}"
     seal(part, target)
     before = [path for path in sorted(folder.glob("step-*")) if path < target]

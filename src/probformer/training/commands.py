@@ -35,7 +35,22 @@ def train_seeds(
     init: Path | None,
     resume: bool,
 ) -> None:
-    """Train one run, or one for each of several seeds, and print the results."""
+    """Train one run, or one for each of several seeds, and print the results.
+
+    Args:
+        config: A TOML file, or the name of a bundled config.
+        changes: Settings to change, as for `--set`: "training.epochs=3".
+        data: The folder of the data's files.
+        out: The run folder; with seeds, the folder of their run folders `seed-N`. None: runs/ and
+            the config's name.
+        seeds: "0..4" or "0,3,7"; empty for one run with the seed of the config.
+        parallel: The number of seeds that train at the same time.
+        init: A run whose encoder new runs start from.
+        resume: Continue the runs in the folder, if there are any.
+
+    Raises:
+        InputError: Settings, data and folder do not fit together, or a seed failed.
+    """
     settings = read_settings(config, changes)
     folder = out or Path("runs") / Path(config).stem
     require_whole("parallel", parallel)
@@ -88,10 +103,14 @@ def train_one(
         data: The folder of the data's files.
         init: A run whose encoder a new run starts from.
         resume: Continue the run in the folder, if there is one.
-        name: What its lines of output begin with.
+        name: A prefix of the lines that it prints.
 
     Returns:
-        Metrics by split.
+        Metrics by split, without train, of the weights of the best epoch.
+
+    Raises:
+        InputError: Settings, data and folder do not fit together, or a loss is not finite.
+        SystemExit: Ctrl-C or SIGTERM has stopped training; there is a checkpoint.
     """
     accelerator = join_processes()
     reporter = build_reporter(accelerator.is_main_process, name)
@@ -121,7 +140,16 @@ def print_results(results: Results, folder: Path) -> None:
 
 
 def evaluate_run(folder: Path, data: Path, split: str) -> None:
-    """Print the metrics of a trained model on a split of its data."""
+    """Print the metrics of a trained model on a split of its data.
+
+    Args:
+        folder: A run folder.
+        data: The folder of the data's files.
+        split: "train", "dev", "test" or "gen".
+
+    Raises:
+        InputError: The run has no trained model, or its data has no such split.
+    """
     run = load_run(folder)
     message = "holds a model without run.toml, so its data is not known"
     require(has_begun(folder), f"{folder}: {message}")

@@ -18,7 +18,7 @@ from probformer.training.precision import matrix_products
 from probformer.training.processes import from_all_processes
 
 MAX_TOKENS, MAX_TOKENS_ON_GPU = 4096, 16384
-"""The largest number of tokens of a batch, with padding."""
+"""The largest number of tokens in a batch, padding included."""
 
 
 @torch.no_grad()
@@ -33,10 +33,10 @@ def evaluate(
 
     Args:
         model: The model, which is put into evaluation mode.
-        task: Counts and computes the metrics.
+        task: The task, which computes the metrics.
         split: The encoded sentences.
         accelerator: The device, and the other processes.
-        precision: Of matrix products.
+        precision: The precision of matrix products.
 
     Returns:
         The task's metrics.

@@ -46,7 +46,7 @@ class EagerGradients:
             parameter.grad.zero_()
 
     def _add(self, batch: Batch, first: bool) -> None:
-        """With one kernel for all parameters; `backward` would launch one for each."""
+        """Add with one kernel for all parameters: `backward` would launch one for each."""
         loss, found = self._of(batch)
         pairs = [(p.grad, g) for p, g in zip(self.parameters, found, strict=True)]
         sums, gradients = zip(*(pair for pair in pairs if pair[1] is not None), strict=True)
@@ -68,7 +68,7 @@ class EagerGradients:
 
 @dataclass
 class CapturedGradients(EagerGradients):
-    """The same, replayed from a CUDA graph for shapes that occur often."""
+    """`EagerGradients` that replay a CUDA graph for each shape that has occurred often enough."""
 
     seen: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     graphs: dict[tuple[Any, ...], _Graph] = field(default_factory=dict)

@@ -1,4 +1,7 @@
-"""Locks on files, which end with their process: one run in a folder, one worker at a time."""
+"""File locks, which the system releases when their process ends.
+
+One process at a time trains in a run folder; one worker of a search at a time takes a trial.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class InUse(InputError):
 
 @contextmanager
 def run_lock(folder: Path, patience: float = 0.0) -> Iterator[None]:
-    """No other process can train in the folder meanwhile.
+    """Within the context, no other process can train in the folder.
 
     Args:
         folder: A run folder, which is created if needed.
@@ -50,7 +53,7 @@ def run_lock(folder: Path, patience: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Wait until no other process has the lock, and keep it meanwhile."""
+    """Wait for the lock on a file, and hold it within the context."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         if fcntl is not None:

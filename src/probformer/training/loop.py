@@ -1,4 +1,4 @@
-"""The training loop of the paper: Adam, chunks whose gradients add up, clipping, a schedule on dev.
+"""The training loop of the paper: Adam, gradients added up over chunks, clipping, a schedule.
 
 Nothing random has a state. The order of sentences, masks and dropout are functions of the seed and
 of the position in training. So a run that is stopped and resumed, or shared by several processes,
@@ -52,7 +52,7 @@ from probformer.training.trackers import write_tensorboard
 from probformer.training.updates import DeviceUpdates, Updates
 
 AfterEpoch = Callable[[dict[str, Any]], None]
-"""Gets the line of metrics.jsonl that an epoch has written; an exception it raises ends the run."""
+"""Called with the line that an epoch has added to metrics.jsonl; raises to end the run early."""
 
 
 @dataclass
@@ -122,7 +122,7 @@ class Training:
             By split, the metrics of the weights of the best epoch.
 
         Raises:
-            Stopped: A signal has come; there is a checkpoint to resume from.
+            Stopped: Ctrl-C or SIGTERM was received; a checkpoint has been saved.
             InputError: A loss or a gradient is not finite.
         """
         if self.progress.step == 0:
@@ -160,7 +160,7 @@ class Training:
             self.gradients.clear()
         for numbers in passes:
             place = progress.step, numbers[0]
-            # The seed of one device; setting that of all devices takes long.
+            # Of this device only: seeding all devices in each update would be slow.
             set_seed = torch.cuda.manual_seed if self.on_gpu else torch.manual_seed
             set_seed(derive_seed(self.run.settings.seed, Purpose.DROPOUT, *place))
             batch = self.batches.build([chunks[number] for number in numbers], progress.epoch)
@@ -184,7 +184,11 @@ class Training:
             self.progress.chunks += chunks
 
     def _must_stop(self) -> bool:
-        """Whether any process has a signal; several processes agree when all read back anyway."""
+        """Whether any process has received a signal.
+
+        Several processes find out together, but only every `max_pending` updates, when they wait
+        for the device in any case.
+        """
         stop = self.stop.received is not None
         if self.accelerator.num_processes == 1:
             return stop

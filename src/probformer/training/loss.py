@@ -22,7 +22,7 @@ class TrainingLoss:
     task: Task
     auxiliary: Sequence[Objective]
     precision: Precision
-    """Of the model and the task's loss; auxiliary objectives are computed in float32."""
+    """Precision of the model and of the task's loss; auxiliary objectives are in float32."""
     device: torch.device
 
     @property

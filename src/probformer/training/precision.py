@@ -12,7 +12,7 @@ from probformer.config import Precision
 
 @contextmanager
 def tf32_if(enabled: bool) -> Iterator[None]:
-    """Float32 products of CUDA in tf32, or in full precision."""
+    """Float32 matrix products on CUDA in tf32 if `enabled`, else in full precision."""
     matmul = torch.backends.cuda.matmul
     before = matmul.allow_tf32
     matmul.allow_tf32 = enabled

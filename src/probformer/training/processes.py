@@ -43,7 +43,7 @@ def _start_process_group(backend: str) -> None:
     """As Accelerate does, but without the addresses of processes before a restart.
 
     torchrun keeps one store of addresses over restarts. New processes that read the addresses of
-    ended ones would wait for them in vain, so addresses get a prefix with the number of restarts.
+    ended ones would wait until the timeout, so addresses get a prefix with the number of restarts.
     Each node counts its own restarts, so with several nodes they cannot share the store.
     """
     kept = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"

@@ -66,7 +66,7 @@ def unigram_perplexity(folder: Path, settings: RunSettings) -> float:
 
 
 def frequent_tag_accuracy(settings: RunSettings) -> float:
-    """Accuracy of the most frequent tag of each word; of all words, for unknown words."""
+    """Accuracy of giving each word its most frequent tag, and an unknown word that of all words."""
     column = settings.task.column  # type: ignore[union-attr]
     splits = load_corpus(settings.data, Path(".")).splits
     by_word: dict[str, Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""Resuming a run: is there one, is it the same, and what was its state at the last checkpoint."""
+"""Resuming a run: whether there is one with the same settings and data, and its last checkpoint."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from probformer.training.progress import Reporter
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A whole checkpoint."""
+    """The contents of an undamaged checkpoint."""
 
     path: Path
     progress: Progress
@@ -47,10 +47,11 @@ class Checkpoint:
 
 
 def is_resumed(settings: RunSettings, folder: Path, resume: bool, reporter: Reporter) -> bool:
-    """Whether the folder has a run to resume, with `resume`; existing models are not overwritten.
+    """Whether to resume the run in the folder: with `resume`, if there is one.
 
     Raises:
-        InputError: The run has other settings; or without `resume` the folder holds a model.
+        InputError: The run has other settings; or it is not to be resumed, and its trained model
+            would be overwritten.
     """
     begun = has_begun(folder)
     if resume and begun:
@@ -116,11 +117,14 @@ def roll_back(folder: Path, checkpoint: Checkpoint | None) -> None:
 
 
 def _check_same_settings(settings: RunSettings, folder: Path) -> None:
-    """Only settings without effect on the result may differ; epochs too if a plateau ends it."""
+    """Only settings without effect on the result may differ.
+
+    With a plateau schedule that includes the number of epochs, so that more can be added.
+    """
     path = folder / "run.toml"
     free = {"name", "training.checkpoint_minutes", "training.tensorboard"}
     if isinstance(settings.training.schedule, PlateauSchedule):
         free.add("training.epochs")
     for key, (old, new) in differences(from_toml(RunSettings, path), settings).items():
-        message = f"{path}: has {key} = {old!r}, but the run to resume would have {new!r}"
+        message = f"{path}: has {key} = {old!r}, but this command resumes it with {new!r}"
         require(key in free, message)

@@ -1,4 +1,4 @@
-"""Learning rate schedules."""
+"""Learning rate schedules: the rate of each step, and when training is finished."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from probformer.config import CosineSchedule, PlateauSchedule
 
 
 class Plateau:
-    """Falls when the dev score stops improving; of equal scores the lower loss is better."""
+    """The rate is multiplied by `factor` after more than `patience` epochs without improvement.
+
+    Improvement is a better dev score, or the same with a lower loss. Training is finished once the
+    rate is below `minimum`.
+    """
 
     def __init__(self, settings: PlateauSchedule, learning_rate: float) -> None:
         self.settings = settings
@@ -44,7 +48,7 @@ class Plateau:
 
 
 class Cosine:
-    """Linear warm-up, then a cosine to zero: a function of the step only."""
+    """Linear warm-up, then half a cosine down to zero at the last step."""
 
     finished = False
 

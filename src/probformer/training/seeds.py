@@ -20,7 +20,7 @@ Results = dict[str, dict[str, float]]
 
 
 def parse_seeds(text: str) -> list[int]:
-    """ "0..4" or "0,3,7"."""
+    """The seeds of a range like "0..4", both ends included, or of a list like "0,3,7"."""
     try:
         first, dots, last = text.partition("..")
         seeds = [*range(int(first), int(last) + 1)] if dots else [int(x) for x in text.split(",")]

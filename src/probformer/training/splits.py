@@ -1,4 +1,4 @@
-"""The splits of a run as integers, with checks of what a task and a model need of them."""
+"""The encoded splits of a run, and checks that task and model can work with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from probformer.training.progress import Reporter
 def encode_split(
     name: str, sentences: Iterable[Sentence], task: Task, reporter: Reporter
 ) -> EncodedSplit:
-    """Encode a split; report its size and its problems."""
+    """Encode a split; report its size and its warnings."""
     split = task.encode(sentences)
     require(len(split) > 0, f"{name}: has no sentence")
     unknown = int(np.count_nonzero(split.fields["words"] == task.vocabulary.unk))
@@ -42,7 +42,7 @@ def skipped_lines(sentences: object) -> list[str]:
 
 
 def check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> None:
-    """That a model with a table of positions has enough of them for every sentence."""
+    """Check that every sentence fits the model's position table, if it has one."""
     positions = settings.encoder.max_words
     if positions is None:
         return
@@ -54,7 +54,7 @@ def check_lengths(settings: RunSettings, splits: dict[str, EncodedSplit]) -> Non
 
 
 def check_metrics(task: Task, splits: dict[str, EncodedSplit]) -> None:
-    """That the task's metrics can be computed on every split but train."""
+    """Check that the task's metrics can be computed on every split but train."""
     for name, split in splits.items():
         reason = None if name == "train" else task.why_no_metrics(split)
         require(reason is None, f"{name}: {reason}")
@@ -63,7 +63,7 @@ def check_metrics(task: Task, splits: dict[str, EncodedSplit]) -> None:
 def check_gold_heads(
     objectives: Iterable[Objective], split: EncodedSplit, reporter: Reporter
 ) -> None:
-    """That the training split has gold heads if an objective needs them."""
+    """Check that the training split has gold heads if an objective needs them."""
     for objective in objectives:
         if objective.needs_heads:
             known = float(np.mean(np.asarray(split.fields["heads"]) != UNOBSERVED))

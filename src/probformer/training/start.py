@@ -58,14 +58,17 @@ def prepare(
         settings: The settings of the run.
         folder: Where the run is, or will be.
         data: The folder of the data's files.
-        reporter: Gets all messages.
+        reporter: Prints messages and progress.
         accelerator: The device, and the other processes of the run.
         init: A run whose encoder a new run starts from.
         resume: Continue the run in the folder, if there is one.
-        stop: The signal that stops training.
-        after_epoch: Called after each epoch.
-        make_task: Makes the task from its settings and the vocabulary; a task of your own comes in
-            here.
+        stop: Records the signals that stop training.
+        after_epoch: Called after each epoch with its line of metrics.jsonl.
+        make_task: Makes the task from its settings and the vocabulary; pass a function that returns
+            a `Task` subclass of your own to train that.
+
+    Returns:
+        The training, whose `train` method runs the epochs that are left.
 
     Raises:
         InputError: Settings, data and folder do not fit together.
@@ -109,7 +112,7 @@ def prepare(
 
 
 def _go_back(training: Training, folder: Path) -> None:
-    """To the last checkpoint, or to the beginning if the run has come to none."""
+    """Restore the last checkpoint; without one, start again, from `--init` if the run did so."""
     accelerator, reporter = training.accelerator, training.reporter
     checkpoint = on_main_process(accelerator, lambda: checkpoint_to_resume(folder, reporter.warn))
     if checkpoint is not None:
@@ -132,4 +135,4 @@ def _report_model(run: Run, accelerator: Accelerator, reporter: Reporter) -> Non
     chunks = -(-training.batch // (training.chunk or training.batch))
     if chunks < accelerator.num_processes:
         have = f"{counted(chunks, 'chunk')} for {accelerator.num_processes} processes"
-        reporter.warn(f"a batch has {have}: a smaller training.chunk gives all of them work")
+        reporter.warn(f"a batch has {have}: a smaller training.chunk would use all of them")

@@ -16,7 +16,7 @@ from probformer.config import TrainingSettings
 
 
 class Updates:
-    """Checks loss and gradient before each update, as suits a CPU."""
+    """Updates on a CPU, where loss and gradient norm can be checked before each one."""
 
     max_pending = 1
     """The number of updates after which `read_back` must be called."""
@@ -43,7 +43,7 @@ class Updates:
 
     @torch.no_grad()
     def _step(self) -> None:
-        """A step of Adam; the average is the mean at first, then exponential."""
+        """A step of Adam; the average is a mean for 1 / (1 − average) steps, then exponential."""
         self.optimizer.step()
         if not self.average:
             return
@@ -80,7 +80,7 @@ class Updates:
 
 
 class DeviceUpdates(Updates):
-    """The same without waiting for the device, which itself skips updates that are not finite.
+    """Updates without waiting for the device, which itself skips those that are not finite.
 
     After one such update it skips all that follow. On a GPU an update is one CUDA graph.
     """

@@ -36,5 +36,5 @@ def copy_encoder(run: Run, source: Run) -> str:
                 words.weight[index] = other_words.weight[source.vocabulary.id_of(word)]
                 matched += index not in special
     left = len(run.vocabulary) - len(special) - matched
-    new = f"; not in it: {', '.join(fresh)}" if fresh else ""
+    new = f"; parameters not in it: {', '.join(fresh)}" if fresh else ""
     return f"started from an encoder: {counted(matched, 'word')} matched, {left:,} are new{new}"

@@ -38,21 +38,27 @@ def tune(
     seed: int,
     plot: Path | None,
 ) -> None:
-    """Run trials of a study until it has enough of them, and write the best config.
+    """Run trials of a study until it has `trials` of them, and write the best config.
 
     Args:
-        config: The config around which to search.
-        space: The settings to search and their ranges.
+        config: The config whose settings are varied: a TOML file, or the name of a bundled one.
+        space: The settings to vary and their ranges: a TOML file, or the name of a bundled one.
         changes: Further settings, as for `--set`.
         data: The folder of the data's files.
         out: The folder of the study.
         trials: The number of trials of all workers together.
         sampler: How values are drawn: "random" or "tpe".
         prune: Whether trials below the median are stopped early.
-        storage: The study's storage, as Optuna names it; by default study.db in the folder.
+        storage: A URL of a database or the path of a journal file; by default study.db in the
+            folder.
         study: The study's name; by default the config's.
-        seed: Of the values that are drawn.
+        seed: The seed of the values that are drawn.
         plot: An SVG file for a plot of the search.
+
+    Raises:
+        InputError: An argument is wrong, the study exists with other settings, ranges, data or
+            folder, or no trial is complete.
+        SystemExit: Ctrl-C or SIGTERM has stopped the worker; the same command continues.
     """
     require_whole("trials", trials)
     require_whole("seed", seed, low=0)

@@ -1,4 +1,4 @@
-"""A search as SVG; needs matplotlib."""
+"""A plot of a search as SVG; needs matplotlib."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_matplotlib() -> None:
 
 
 def plot_search(search: Search, metric: str, path: Path) -> None:
-    """The main metric by trial, with the best so far; then by the values of each setting."""
+    """Plot the main metric by trial, with the best so far, and by the value of each setting."""
     from matplotlib.figure import Figure
 
     panels = 1 + len(search.space.ranges)

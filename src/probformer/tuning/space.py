@@ -58,9 +58,9 @@ class Range(Settings):
         require(low > 0 or not self.log, f"low must be above 0 with log, got {low}")
         if self.step is not None:
             require_whole("step", self.step)
-            require(self.is_whole, "step is for whole numbers")
-            require(not self.log, "step does not go with log")
-            message = f"high must be low and a number of steps, got {low}, {high} and {self.step}"
+            require(self.is_whole, "step needs whole numbers as low and high")
+            require(not self.log, "step cannot be combined with log")
+            message = f"high must be low + k · step, got low {low}, high {high}, step {self.step}"
             require((high - low) % self.step == 0, message)
 
     @property
@@ -75,7 +75,7 @@ class Range(Settings):
 
 @dataclass(frozen=True)
 class Space:
-    """A config and the ranges of the settings to search."""
+    """A config and the ranges of the settings to vary."""
 
     values: dict[str, Any]
     """The config, as nested dictionaries."""
@@ -89,7 +89,10 @@ class Space:
         return from_dict(RunSettings, values)
 
     def check(self) -> None:
-        """Check the extremes of each setting, for all kinds, the others at their first value."""
+        """Check that the extremes of each range are valid, with all combinations of kinds.
+
+        The other settings have the first value of their range.
+        """
         kinds = {name: range for name, range in self.ranges.items() if _is_kind(name)}
         others = {name: range for name, range in self.ranges.items() if not _is_kind(name)}
         first = {name: range.extremes[0] for name, range in others.items()}
@@ -113,7 +116,7 @@ def read_space(space: str, values: dict[str, Any]) -> Space:
 
     Args:
         space: A TOML file, or the name of a bundled space.
-        values: The config around which to search, as nested dictionaries.
+        values: The config whose settings are varied, as nested dictionaries.
 
     Raises:
         InputError: Some value of a range is not valid in the config.

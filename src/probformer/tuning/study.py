@@ -45,14 +45,17 @@ class Search:
 
     @contextmanager
     def next_trial(self, trials: int) -> Iterator[Trial | None]:
-        """An abandoned trial, or a new one if there are fewer than `trials`, locked meanwhile."""
+        """The next trial to run, with its folder locked: an abandoned one, else a new one.
+
+        None if the study has `trials` trials, none of them abandoned.
+        """
         with ExitStack() as held:
             with self.alone():
                 trial = self._abandoned(held) or self._new(held, trials)
             yield trial
 
     def alone(self) -> AbstractContextManager[None]:
-        """A lock: no other worker changes the study's files or takes a trial meanwhile."""
+        """A lock: within it, no other worker changes the study's files or takes a trial."""
         return file_lock(self.folder / "lock")
 
     def trials(self, *states: TrialState) -> list[FrozenTrial]:
@@ -63,7 +66,7 @@ class Search:
 
     def chosen(self, trial: Trial) -> dict[str, Any]:
         """The trial's values, drawn on the first call."""
-        # Seeded by the trial's number, so that it does not matter which worker draws, and when.
+        # Seeded by the trial's number, so that values do not depend on which worker draws them.
         self.study.sampler = _sampler(
             self.sampler, derive_seed(self.seed, Purpose.SEARCH, trial.number)
         )
@@ -114,11 +117,12 @@ def open_search(
 
     Args:
         folder: The folder of the study.
-        storage: A URL or a journal file; by default study.db in the folder.
+        storage: A URL of a database or the path of a journal file; by default study.db in the
+            folder.
         name: The name of the study.
-        space: The settings to search.
+        space: The settings to vary and their ranges.
         sampler: One of `SAMPLERS`.
-        seed: Of the values that are drawn.
+        seed: The seed of the values that are drawn.
         prune: Whether trials below the median are stopped early.
         digests: By split, the digest of the data.
 

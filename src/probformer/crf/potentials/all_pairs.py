@@ -1,8 +1,9 @@
-"""The part of inference that looks at pairs of words, as the equations stand.
+"""Scores and contexts of all pairs of words as the equations have them, for exported models.
 
-What makes `pairwise.py` fast, diagonals written in place, cannot be put into a graph that holds for
-all lengths: sentences shorter than γ go another way. Here every bucket looks at all pairs and keeps
-its own. Exported models do it so; their sentences are short, and nobody asks for gradients.
+`pairwise.py` is fast because it writes diagonals in place. An exported graph that holds for all
+lengths cannot, as the slices differ for sentences shorter than γ. Here every bucket computes all
+n × n pairs and keeps its own, K times the work: exported models run on short sentences and without
+gradients.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from probformer.crf.potentials.buckets import Buckets
 
 @dataclass(frozen=True)
 class AllPairs:
-    """Stands in for `Pairs`."""
+    """The same interface as `Pairs`."""
 
     scores: Tensor
     """F (B, h, n, n), eq. 3."""
@@ -36,7 +37,7 @@ class AllPairs:
         return cls(scores, a, b, chosen)
 
     def contexts(self, p: Tensor) -> tuple[Tensor, Tensor]:
-        """What dependents and heads hear (eq. 4), in the shapes that `of` was given."""
+        """The contexts of dependents and heads (eq. 4), shaped as the arguments of `of`."""
         a, b = self.dependents, self.heads
         p = torch.where(self.chosen, p.unsqueeze(1), 0.0)
         to_a, to_b = p @ b, p.mT @ a

@@ -14,8 +14,8 @@ from probformer.config.settings import check_gamma
 class Buckets:
     """The clipped distances f(i−j) of eq. 10.
 
-    γ ≥ 1: the distances 1 … γ each way have buckets of their own, all larger ones share one each
-    way. γ = 0: only the direction counts. γ = None: one bucket, blind to order.
+    γ ≥ 1: each of the distances 1 … γ has a bucket per direction, and all larger distances in a
+    direction share one. γ = 0: only the direction counts. γ = None: one bucket for all pairs.
     """
 
     gamma: int | None
@@ -25,7 +25,7 @@ class Buckets:
 
     @property
     def count(self) -> int:
-        """K."""
+        """K, the number of buckets."""
         return 1 if self.gamma is None else 2 * self.gamma + 2
 
     def of(self, offset: int) -> int:

@@ -30,7 +30,10 @@ class Potentials(nn.Module):
         words: between a word and its head, another word.
         root: between a word and ROOT.
         globals: between a word and global features.
-        others: factors of your own, by the names that their parameters get.
+        others: factors of your own; a keyword is the first part of the names of its parameters.
+
+    Raises:
+        InputError: an argument has the wrong type, or other sizes than `words`.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class Potentials(nn.Module):
 
     @property
     def factors(self) -> list[Factor]:
-        """That of the words first."""
+        """All factors, that of the words first."""
         found = (getattr(self, name) for name in self._names)
         return [factor for factor in found if factor is not None]
 
@@ -76,18 +79,18 @@ class Potentials(nn.Module):
 
     @property
     def label_variables(self) -> list[Variable]:
-        """Z, then those of the factors."""
+        """Z, then the label variables of the factors."""
         z = Variable("labels", "Z", self.words.labels, "z_marginals", "z_scores", per_word=True)
         return [z, *(variable for f in self.factors for variable in f.label_variables)]
 
     @property
     def head_variables(self) -> list[Variable]:
-        """Those of the factors, without H."""
+        """The head variables of the factors; H is not among them."""
         return [variable for f in self.factors for variable in f.head_variables]
 
     @property
     def is_by_word(self) -> bool:
-        """Whether every variable is of one word; ROOT's label, for example, is of a sentence."""
+        """Whether every label variable belongs to a word; ROOT's, for example, does not."""
         return all(variable.per_word for variable in self.label_variables)
 
     def heads(self, n: int) -> Variable:
@@ -96,15 +99,19 @@ class Potentials(nn.Module):
         return Variable("heads", "H", sum(self.columns(n)), "", per_word=True, channels=channels)
 
     def columns(self, n: int) -> list[int]:
-        """How many columns of H belong to each factor that has some."""
+        """The number of columns of H of each factor in `with_columns`."""
         return [factor.columns(n) for factor in self.with_columns]
 
     def prepare(self, labels: Sequence[Tensor]) -> list[Any]:
-        """What each factor needs of the label distributions, for both messages."""
+        """What each factor computes both of its messages from.
+
+        Args:
+            labels: the distributions of `label_variables`, in their order; Q_Z (B, n, d) first.
+        """
         return [self.words.prepare(labels[0]), *self.prepare_others(labels)]
 
     def prepare_others(self, labels: Sequence[Tensor]) -> list[Any]:
-        """The same for all factors but the words'."""
+        """`prepare` for all factors but the words'."""
         z, *own = labels
         x: list[Any] = []
         for factor in self.factors[1:]:
@@ -114,7 +121,11 @@ class Potentials(nn.Module):
         return x
 
     def head_messages(self, x: Sequence[Any]) -> list[Tensor]:
-        """To H (B, h, n, columns), and to each kind of head variables of a factor."""
+        """The messages to H (B, h, n, columns), and to the `head_variables`.
+
+        Args:
+            x: what `prepare` returned.
+        """
         columns: list[Tensor] = []
         others: list[Tensor] = []
         for factor, part in zip(self.factors, x, strict=True):
@@ -124,7 +135,7 @@ class Potentials(nn.Module):
         return [columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1), *others]
 
     def by_factor(self, heads: Sequence[Tensor]) -> list[Tensor | None]:
-        """What each factor is given of the distributions over H, and of other head variables."""
+        """For each factor Q of its columns of H or of its head variables; None without either."""
         h, *own = heads
         columns = iter(h.split(self.columns(h.shape[2]), dim=-1))
         others = iter(own)
@@ -136,7 +147,12 @@ class Potentials(nn.Module):
         return found
 
     def label_messages(self, heads: Sequence[Tensor], x: Sequence[Any]) -> list[Tensor]:
-        """To Z (B, n, d), without S, and to the label variables of factors."""
+        """The messages to Z (B, n, d), without S, and to the label variables of factors.
+
+        Args:
+            heads: Q_H (B, h, n, columns), then the distributions of `head_variables`.
+            x: what `prepare` returned.
+        """
         on_words, *others = self.by_factor(heads)
         (to_z,) = self.words.label_messages(on_words, x[0])
         return self.add_others(to_z, others, x[1:])
@@ -144,7 +160,7 @@ class Potentials(nn.Module):
     def add_others(
         self, to_z: Tensor, heads: Sequence[Tensor | None], x: Sequence[Any]
     ) -> list[Tensor]:
-        """The messages of all factors, given that of the words."""
+        """The messages of all factors to labels, given that of the words' factor to Z."""
         to_own: list[Tensor] = []
         for factor, p, part in zip(self.factors[1:], heads, x, strict=True):
             message, *own = factor.label_messages(p, part)
@@ -153,14 +169,14 @@ class Potentials(nn.Module):
         return [to_z, *to_own]
 
     def expected_score(self, heads: Sequence[Tensor], x: Sequence[Any]) -> Tensor:
-        """−E(Q) without the unary scores, (B,)."""
+        """−E(Q) without the unary scores, (B,); arguments as for `label_messages`."""
         parts = zip(self.factors, self.by_factor(heads), x, strict=True)
         scores = [factor.expected_score(p, part) for factor, p, part in parts]
         return cast(Tensor, sum(scores))
 
 
 def as_potentials(potentials: Potentials | WordPotential) -> Potentials:
-    """A potential between words is a model by itself."""
+    """`potentials` itself, or the `Potentials` whose only factor is this word potential."""
     require_kind("potentials", potentials, Potentials, WordPotential)
     return potentials if isinstance(potentials, Potentials) else Potentials(potentials)
 
@@ -172,7 +188,15 @@ def build_potentials(
     root: RootSettings | None = None,
     globals: GlobalSettings | None = None,
 ) -> Potentials:
-    """Potentials with the published initialisation."""
+    """Potentials with the published initialisation.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        words: the settings of the factor between words.
+        root: those of the factor with ROOT; None for none.
+        globals: those of the factor with global features; None for none.
+    """
     return Potentials(
         build_word_potential(words, labels, channels),
         Root(labels, channels, root.labels) if root else None,

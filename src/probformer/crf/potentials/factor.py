@@ -1,4 +1,4 @@
-"""What every factor declares: its variables, its values of H, its messages and its fields.
+"""What a factor declares: its variables, its values of H, its messages, fields of the posterior.
 
 The energy is a sum over the unary scores and the factors. A factor may add variables that have
 labels (`label_variables`, such as ROOT's), variables that choose something for each word
@@ -22,23 +22,25 @@ from probformer.sentinels import UNOBSERVED
 
 @dataclass(frozen=True)
 class Variable:
-    """Latent variables of one kind: one a sentence, one a word, or one a word and channel."""
+    """Latent variables of one kind: one per sentence, per word, or per word and channel."""
 
     name: str
-    """Of their indices in `Evidence`."""
+    """The name of their indices in `Evidence`."""
     symbol: str
-    """Their letter in `reference`."""
+    """The first part of their names in `reference`, such as "Z"."""
     values: int
-    """How many values each can take."""
+    """The number of values that each can take."""
     marginals: str
-    """The field of `Posterior` for their distributions; a name of your own goes to `others`."""
+    """The field of `Posterior` for their distributions; any other name is a key of its `others`."""
     scores: str | None = None
-    """Likewise for their un-normalised scores."""
+    """The same for their un-normalised scores; None if these are not returned."""
     per_word: bool = False
+    """Whether they belong to words."""
     channels: int | None = None
+    """The number of channels; None for variables without channels."""
 
     def shape(self, batch: int, n: int) -> tuple[int, ...]:
-        """(B, channels, n) of the variables, as far as they have channels and words."""
+        """(B, channels, n) of their indices, without the axes that they do not have."""
         channels = () if self.channels is None else (self.channels,)
         return batch, *channels, *((n,) if self.per_word else ())
 
@@ -47,24 +49,24 @@ class Factor(nn.Module, ABC):
     """Scores the labels of words together with other variables.
 
     A factor without columns and head variables, such as one between every word's label and a topic
-    of the sentence, gets None where others get the distributions of heads.
+    of the sentence, is passed None in place of the distributions of heads.
     """
 
     label_variables: Sequence[Variable] = ()
-    """Beside the labels of words; messages to them are weighted by λ_Z."""
+    """Variables with labels that it adds beside Z; their message weight is λ_Z."""
     head_variables: Sequence[Variable] = ()
-    """Beside H, at most one kind; messages to them are weighted by λ_H."""
+    """Variables that it adds beside H, at most one kind; their message weight is λ_H."""
     column_field: str | None = None
     """The field of `Posterior` for the probabilities of its columns."""
     column_evidence: str | None = None
-    """The index in `Evidence` that observes one of its columns, if it is not `heads`."""
+    """The name in `Evidence` under which its columns are observed, if it is not `heads`."""
 
     def columns(self, n: int) -> int:
-        """How many values it adds to each H of a sentence of n words."""
+        """The number of values that it adds to each H of a sentence of n words."""
         return 0
 
     def column_fields(self, p: Tensor) -> dict[str, Tensor]:
-        """What the posterior has of the distributions over its columns, (B, h, n, columns)."""
+        """Fields of the posterior, from the marginals of its columns, (B, h, n, columns)."""
         assert self.column_field is not None
         return {self.column_field: p}
 
@@ -73,52 +75,59 @@ class Factor(nn.Module, ABC):
         return ~mask.unsqueeze(-1).expand(-1, -1, self.columns(mask.shape[1]))
 
     def observed_columns(self, evidence: Evidence) -> Tensor | None:
-        """(B, h, n): the column that is observed, `UNOBSERVED` elsewhere; None for nowhere."""
+        """(B, h, n): the observed column, or `UNOBSERVED`; None if evidence has no indices."""
         return None if self.column_evidence is None else evidence.index(self.column_evidence)
 
     @abstractmethod
     def prepare(self, q: Tensor, *own: Tensor) -> Any:
-        """What both messages need.
+        """What both messages are computed from; the methods below get it as `x`.
 
         Args:
             q: Q_Z (B, n, d), the distributions over the labels of words.
-            own: those of its own label variables.
+            own: the distributions of its `label_variables`.
         """
 
     def head_scores(self, x: Any) -> Tensor | None:
-        """The messages to its columns (B, h, n, columns), or to its head variables."""
+        """The messages to its columns or head variables, (B, h, n, values); None without either."""
         return None
 
     @abstractmethod
     def label_messages(self, p: Tensor | None, x: Any) -> tuple[Tensor, ...]:
-        """To Z (B, n, d), without S, and to each of its label variables.
-
-        Messages to padding do not matter.
+        """The messages to Z, without S, and to each of its label variables.
 
         Args:
-            p: the distributions over its columns, or of its head variables, (B, h, n, values).
-            x: what `prepare` made of the distributions over labels.
+            p: Q of its columns or of its head variables, (B, h, n, values); None without either.
+            x: what `prepare` returned.
+
+        Returns:
+            (B, n, d), whose values at padding are ignored, then one tensor per label variable.
         """
 
     def expected_score(self, p: Tensor | None, x: Any) -> Tensor:
-        """Its part of −E(Q), (B,). A factor without heads must say."""
+        """Its part of −E(Q), (B,); to be overridden if `head_scores` returns None."""
         scores = self.head_scores(x)
         assert scores is not None, f"{type(self).__name__} must define expected_score"
         assert p is not None
         return (p * scores).flatten(1).sum(1)
 
     def reference_score(self, q: Mapping[tuple, Tensor], n: int) -> Tensor:
-        """Its part of −E(Q) for one sentence, in plain loops: what `reference` knows of a factor.
+        """Its part of −E(Q) for one sentence in plain loops, with which `reference` computes.
 
         Args:
             q: distributions by variable: ("Z", i), (symbol,), (symbol, i) or (symbol, channel, i).
             n: the number of words.
+
+        Returns:
+            A scalar.
+
+        Raises:
+            NotImplementedError: the factor does not define it.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define reference_score")
 
 
 def observed_columns(factors: Sequence[Factor], evidence: Evidence, n: int) -> Tensor | None:
-    """(B, h, n): the observed column of all of H, `UNOBSERVED` elsewhere; None for nowhere."""
+    """(B, h, n): the observed column among all of H, or `UNOBSERVED`; None without evidence."""
     observed, first = None, 0
     for factor in factors:
         own = factor.observed_columns(evidence)

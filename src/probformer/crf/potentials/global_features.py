@@ -16,9 +16,16 @@ from probformer.errors import require_one_of, require_whole
 class Global(Factor):
     """Each word may attach to one of m global features.
 
-    all-dep: they are further columns of each H. dep-split: a variable G beside each H.
-    single-split: one G a word. B[c, k, a] scores label a of the word with feature k; with
-    `features`, which goes with all-dep, B = P(F) T″ᵀ for feature variables F with labels.
+    B[c, k, a] scores label a of the word with feature k.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        count: m, the number of global features.
+        mode: "all-dep": features are further columns of each H; "dep-split": a variable G beside
+            each H; "single-split": one G per word.
+        features: whether B = P(F) T″ᵀ, where P(F) is a distribution over labels for each feature;
+            "all-dep" only.
     """
 
     def __init__(
@@ -62,15 +69,16 @@ class Global(Factor):
         return q, self.dense()
 
     def head_scores(self, x: tuple[Tensor, Tensor]) -> Tensor:
-        """(B, h or 1, n, m), eqs. 34, 40 and 48."""
+        """The messages to the choice of a feature, (B, h or 1, n, m), eqs. 34, 40 and 48."""
         q, b = x
         return F.linear(q, b.flatten(0, 1)).unflatten(-1, b.shape[:2]).transpose(1, 2)
 
     def label_messages(self, p: Tensor | None, x: tuple[Tensor, Tensor]) -> tuple[Tensor]:
-        """(B, n, d), the last terms of eqs. 35, 41 and 49."""
+        """The message to Z (B, n, d), the last terms of eqs. 35, 41 and 49."""
         assert p is not None
         _, b = x
         return (p.transpose(1, 2).flatten(2) @ b.flatten(0, 1),)
 
     def norm(self) -> Tensor:
+        """‖B‖_F, a scalar."""
         return self.dense().norm()

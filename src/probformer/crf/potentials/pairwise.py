@@ -1,7 +1,7 @@
-"""The part of inference that looks at pairs of words, for every potential alike.
+"""Scores and contexts of all pairs of words, computed in the same way for every potential.
 
-A potential projects the label distributions to two vectors a word, one as a dependent (A) and
-one as a head (B), for each distance bucket k and channel c. All that is left is
+A potential projects the label distributions to two vectors per word, one as a dependent (A) and
+one as a head (B), for each distance bucket k and channel c. Given these, inference computes
 
     F[c,i,j] = Σ_l A[k]_icl B[k]_jcl            the score of j as the head of i      (eq. 3)
     to i as a dependent: Σ_j P[c,i,j] B[k]_j    to j as a head: Σ_i P[c,i,j] A[k]_i  (eq. 4)
@@ -11,8 +11,9 @@ of scores are contexts, and those of contexts are scores and contexts again. The
 here, as automatic differentiation would copy whole tensors to put their buckets together.
 
 Only the two open-ended buckets need all n × n pairs. A near bucket is one diagonal, so it costs n
-products: A and B laid side by side, shifted by the distance. What that takes from the sentence
-before or behind lands outside the matrix, where scores are dropped and P is zero.
+products: those of A and of B shifted by the distance, over all sentences of the batch in one row.
+Products with the sentence before or behind land outside the matrix, where scores are dropped and P
+is zero.
 
 Shapes: A (B, n, K, h, r); B the same, with 1 for K or h where all buckets or channels share it;
 F, P (B, h, n, n). Contractions have two operands.
@@ -32,10 +33,10 @@ from probformer.crf.potentials.buckets import Buckets, band_from_matrix, matrix_
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the words of a sentence offer each other."""
+    """The vectors of words, and the scores of all pairs."""
 
     scores: Tensor
-    """F (B, h, n, n). The diagonal means nothing: no word heads itself."""
+    """F (B, h, n, n). The diagonal is arbitrary: no word heads itself."""
     dependents: Tensor
     """A."""
     heads: Tensor
@@ -52,7 +53,7 @@ class Pairs:
         return cls(scores, a, b, rules)
 
     def contexts(self, p: Tensor) -> tuple[Tensor, Tensor]:
-        """What dependents and heads hear, shaped as A and B."""
+        """The contexts of dependents and heads (eq. 4), shaped as A and B."""
         p = p.to(self.dependents.dtype)
         return _Contexts.apply(p, self.dependents, self.heads, self.rules)
 
@@ -61,11 +62,11 @@ class Pairs:
 class _Rules:
     buckets: Buckets
     products: torch.dtype
-    """Of matrix products: autocast does not reach into backward passes that are written out."""
+    """Dtype of matrix products: autocast does not apply to backward passes written by hand."""
 
 
 class _Scores(torch.autograd.Function):
-    """F; and A and B, for `_Contexts`: their gradients from there are added to, not copied."""
+    """F; also A and B for `_Contexts`, so that gradients of both uses add up in place."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, rules: _Rules) -> tuple[Tensor, Tensor, Tensor]:
@@ -110,13 +111,13 @@ def _scores(a: Tensor, b: Tensor, rules: _Rules) -> Tensor:
 
 
 def _contexts(p: Tensor, a: Tensor, b: Tensor, rules: _Rules) -> tuple[Tensor, Tensor]:
-    if a.shape != b.shape:  # then what several buckets or channels say to heads adds up
+    if a.shape != b.shape:  # contexts of heads are sums over the buckets or channels that share B
         to_a, to_b = a.new_zeros(a.shape), b.new_zeros(b.shape)
         _put_contexts(p, a, b, rules, to_a, to_b, fresh=False)
         return to_a, to_b
     to_a, to_b = a.new_empty(a.shape), b.new_empty(b.shape)
     gamma = rules.buckets.gamma or 0
-    for rows in (to_a.flatten(0, 1), to_b.flatten(0, 1)):  # ends that near buckets do not reach
+    for rows in (to_a.flatten(0, 1), to_b.flatten(0, 1)):  # near buckets do not write to the ends
         rows[:gamma] = 0
         rows[len(rows) - gamma :] = 0
     _put_contexts(p, a, b, rules, to_a, to_b, fresh=True)
@@ -126,7 +127,7 @@ def _contexts(p: Tensor, a: Tensor, b: Tensor, rules: _Rules) -> tuple[Tensor, T
 def _put_contexts(
     p: Tensor, a: Tensor, b: Tensor, rules: _Rules, to_a: Tensor, to_b: Tensor, fresh: bool
 ) -> None:
-    """Over what is in `to_a` and `to_b` if they are fresh, else added to it."""
+    """Write contexts to `to_a` and `to_b`: replace what they hold if `fresh`, else add to it."""
     gamma, b = rules.buckets.gamma, b.expand_as(a)
     parts = [p] if gamma is None else [p.triu(gamma + 1), p.tril(-gamma - 1)]
     for k, part in zip(rules.buckets.far, parts, strict=True):
@@ -144,7 +145,7 @@ def _put_contexts(
 
 def _to_heads(p: Tensor, a: Tensor, channels: int) -> Tensor:
     """(B, n, h or 1, r)."""
-    if channels == 1:  # then all add up, within one product and so without a loss of precision
+    if channels == 1:  # one product sums over channels, without rounding each channel's part
         return (p.flatten(1, 2).mT @ a.flatten(1, 2)).unsqueeze(2)
     return (p.mT @ a).transpose(1, 2)
 
@@ -157,8 +158,8 @@ def _put(target: Tensor, value: Tensor, fresh: bool) -> None:
 
 
 def _put_product(target: Tensor, x: Tensor, y: Tensor, fresh: bool) -> None:
-    """The same for x·y, without a tensor in between where there need not be one."""
-    # Neither derivatives of gradients nor the compiler can do with a view as `out`.
+    """`_put` of x·y, without a temporary tensor where that is possible."""
+    # Neither double backward nor the compiler supports a view as `out`.
     plain = not torch.is_grad_enabled() and not torch.compiler.is_compiling()
     if fresh and plain:
         torch.mul(x, y, out=target)
@@ -174,7 +175,7 @@ def _far(x: Tensor, k: int, rules: _Rules) -> Tensor:
 
 
 def _near(rules: _Rules, rows: int) -> Iterator[tuple[int, int, slice, slice]]:
-    """Of each near bucket its number, j−i, and the rows of dependents and of their heads."""
+    """For each near bucket: k, j−i, the rows of dependents, and those of their heads."""
     for k, shift in enumerate(rules.buckets.near, start=1):
         width = max(rows - abs(shift), 0)
         first, last = slice(0, width), slice(rows - width, rows)

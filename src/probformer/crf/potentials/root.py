@@ -13,9 +13,14 @@ from probformer.sentinels import ROOT, UNOBSERVED
 
 
 class Root(Factor):
-    """A word may be headed by ROOT, which has d_root labels of its own.
+    """A word may be headed by ROOT, one more column of H; ROOT has a label, too.
 
-    T′[c, a, b] scores label a of the word with label b of ROOT; one more column for H.
+    T′[c, a, b] scores label a of the word with label b of ROOT.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        root_labels: d_root, the number of labels of ROOT.
     """
 
     column_field = "root_head_marginals"
@@ -48,24 +53,25 @@ class Root(Factor):
         return torch.where(evidence.heads == ROOT, 0, UNOBSERVED)
 
     def prepare(self, q: Tensor, *own: Tensor) -> tuple[Tensor, Tensor]:
-        """Q_Z (B, n, d), and for each channel and word label the score of ROOT (B, h, d)."""
+        """Q_Z (B, n, d), and the score of ROOT for each channel and label of a word, (B, h, d)."""
         (q_root,) = own
         scores = F.linear(q_root, self.T.flatten(0, 1)).unflatten(-1, self.T.shape[:2])
         return q, scores
 
     def head_scores(self, x: tuple[Tensor, Tensor]) -> Tensor:
-        """(B, h, n, 1)."""
+        """The messages to H's column of ROOT, (B, h, n, 1)."""
         q, scores = x
         return (scores @ q.mT).unsqueeze(-1)
 
     def label_messages(self, p: Tensor | None, x: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """To the words (B, n, d), and to ROOT (B, d_root)."""
+        """The messages to Z (B, n, d), and to the label of ROOT (B, d_root)."""
         assert p is not None
         q, scores = x
         p = p.squeeze(-1)  # (B, h, n)
         return p.mT @ scores, (p @ q).flatten(1) @ self.T.flatten(0, 1)
 
     def norm(self) -> Tensor:
+        """‖T′‖_F, a scalar."""
         return self.T.norm()
 
     def dense(self) -> Tensor:

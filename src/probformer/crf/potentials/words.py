@@ -38,23 +38,29 @@ from probformer.sentinels import ROOT, UNOBSERVED
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """A potential by its factors: T[k]^c = U[k]^c diag(D[k]^c) V[k]^cᵀ."""
+    """A potential as a product of matrices: T[k]^c = U[k]^c diag(D[k]^c) V[k]^cᵀ."""
 
     dependents: Tensor
     """U (K, h, r, d); an axis of size one is shared by all buckets, or by all channels."""
     heads: Tensor | None
-    """V, likewise; none stands for the identity."""
+    """V, likewise; None stands for the identity."""
     scale: Tensor | None = None
-    """D (K, h, r)."""
+    """D (K, h, r); None stands for ones."""
     angles: tuple[Tensor, Tensor] | None = None
-    """Cosine and sine (n, r/2) by which both sides turn with their position."""
+    """Cosine and sine (n, r/2) of the angles by which rotary vectors turn at each position."""
 
 
 class WordPotential(Factor):
-    """T[f(i−j)]^c_ab: how well a word with label a takes a head with label b in channel c."""
+    """T[f(i−j)]^c_ab scores label a of a word i with label b of its head j in channel c.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        gamma: γ, the largest distance with a bucket of its own; None for one bucket in all.
+    """
 
     pair_implementation: type[Pairs] | type[AllPairs] = Pairs
-    """How scores and contexts of pairs of words are computed."""
+    """The class that computes scores and contexts of pairs of words."""
     column_field = "head_marginals"
 
     def __init__(self, labels: int, channels: int, gamma: int | None) -> None:
@@ -67,14 +73,27 @@ class WordPotential(Factor):
 
     @abstractmethod
     def project(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """From Q_Z (B, n, d) to what each word offers as a dependent and as a head.
+        """A vector of each word as a dependent, and one as a head: linear maps of Q_Z.
 
-        (B, n, K, h, r) both; heads have 1 for K or h where all buckets or channels share them.
+        Args:
+            q: Q_Z (B, n, d).
+
+        Returns:
+            Two tensors (B, n, K, h, r); that of heads has 1 for K or h where all buckets or
+            channels share it.
         """
 
     @abstractmethod
     def collect(self, to_dependents: Tensor, to_heads: Tensor) -> Tensor:
-        """The adjoint of `project`: from contexts of its shapes to labels (B, n, d)."""
+        """The adjoint of `project`.
+
+        Args:
+            to_dependents: (B, n, K, h, r), the contexts of words as dependents.
+            to_heads: their contexts as heads, in the shape of `project`'s second result.
+
+        Returns:
+            The message to labels, (B, n, d).
+        """
 
     @abstractmethod
     def dense(self, offset: int) -> Tensor:
@@ -82,19 +101,19 @@ class WordPotential(Factor):
 
     @abstractmethod
     def squared_norm(self) -> Tensor:
-        """Σ T² over all buckets, channels and labels, without building T."""
+        """Σ T² over all buckets, channels and pairs of labels, without building T; a scalar."""
 
     @property
     def has_matrices(self) -> bool:
-        """Whether fused kernels can do it."""
+        """Whether the class defines `matrices`, which fused kernels need."""
         return type(self).matrices is not WordPotential.matrices
 
     def matrices(self, longest: int) -> Matrices:
-        """What fused kernels need, for sentences of up to `longest` words, if there is such."""
+        """The matrices for fused kernels, for sentences of up to `longest` words."""
         raise NotImplementedError
 
     def norm(self) -> Tensor:
-        """‖T‖_F, not squared: what the paper's L2 term penalises."""
+        """‖T‖_F, not squared, a scalar: the paper's L2 term."""
         with torch.autocast(next(self.parameters()).device.type, enabled=False):
             total = self.squared_norm()
         return total.clamp(min=torch.finfo(total.dtype).tiny).sqrt()
@@ -104,7 +123,7 @@ class WordPotential(Factor):
         return n
 
     def forbidden_columns(self, mask: Tensor) -> Tensor:
-        """(B, n, n): padding has no head and is none, and no word heads itself."""
+        """(B, n, n), true where j cannot head i: one of them is padding, or i = j."""
         words = mask.unsqueeze(-1)
         return ~(words & words.mT) | torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
 
@@ -131,6 +150,11 @@ class Full(WordPotential):
 
     As in U, the label of the dependent is the last axis: the parameter's T[k, c, b, a] is the
     paper's T[k]^c_ab.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        gamma: γ, the largest distance with a bucket of its own; None for one bucket in all.
     """
 
     def __init__(self, labels: int, channels: int, gamma: int | None = 3) -> None:
@@ -154,7 +178,14 @@ class Full(WordPotential):
 
 
 class UV(WordPotential):
-    """T[k]^c = U[k]^c V[k]^cᵀ (eq. 14)."""
+    """T[k]^c = U[k]^c V[k]^cᵀ (eq. 14).
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        rank: r, the number of columns of U and V.
+        gamma: γ, the largest distance with a bucket of its own; None for one bucket in all.
+    """
 
     def __init__(self, labels: int, channels: int, rank: int, gamma: int | None = 3) -> None:
         super().__init__(labels, channels, gamma)
@@ -179,7 +210,14 @@ class UV(WordPotential):
 
 
 class UVW(WordPotential):
-    """T[k]^c = U[k] diag(W[k]^c) V[k]ᵀ, the Kruskal form (eq. 13)."""
+    """T[k]^c = U[k] diag(W[k]^c) V[k]ᵀ, the Kruskal form (eq. 13).
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        rank: r, the number of columns of U and V.
+        gamma: γ, the largest distance with a bucket of its own; None for one bucket in all.
+    """
 
     def __init__(self, labels: int, channels: int, rank: int, gamma: int | None = 3) -> None:
         super().__init__(labels, channels, gamma)
@@ -207,7 +245,14 @@ class UVW(WordPotential):
 
 
 class SharedUV(WordPotential):
-    """T[k]^c = U^c diag(D[k]^c) V^cᵀ: a distance costs one vector a channel."""
+    """T[k]^c = U^c diag(D[k]^c) V^cᵀ: each bucket adds only r parameters per channel.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        rank: r, the number of columns of U and V.
+        gamma: γ, the largest distance with a bucket of its own; None for one bucket in all.
+    """
 
     def __init__(self, labels: int, channels: int, rank: int, gamma: int | None = 3) -> None:
         super().__init__(labels, channels, gamma)
@@ -238,8 +283,13 @@ class SharedUV(WordPotential):
 class Rotary(WordPotential):
     """T_δ^c = U^c R(δ) V^cᵀ with R(δ) turning the pair (l, l + r/2) by δ·10000^(−2l/r).
 
-    R(i−j) = R(i) R(j)ᵀ, so each side turns by its own position; the messages turn back at the
-    receiver. ‖T_δ‖ depends on δ: the norm is that of T_0.
+    R(i−j) = R(i) R(j)ᵀ, so the vectors of each word are turned by its position, and its contexts
+    turned back. ‖T_δ‖ depends on δ: the norm is that of T_0.
+
+    Args:
+        labels: d, the number of labels of a word.
+        channels: h, the number of head variables of a word.
+        rank: r, the number of columns of U and V; even.
     """
 
     def __init__(self, labels: int, channels: int, rank: int) -> None:
@@ -273,7 +323,7 @@ class Rotary(WordPotential):
         return (_gram(self.U) * _gram(self.V)).sum()
 
     def _angles(self, positions: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine (n, 1, r/2), in at least float32: bfloat16 cannot tell far positions."""
+        """Cosine and sine (n, 1, r/2), angles in at least float32: bfloat16 rounds positions."""
         dtype = torch.promote_types(like.dtype, torch.float32)
         rank = self.U.shape[1]
         pairs = torch.arange(rank // 2, device=like.device, dtype=dtype)
@@ -282,6 +332,7 @@ class Rotary(WordPotential):
 
 
 def build_word_potential(settings: PotentialSettings, labels: int, channels: int) -> WordPotential:
+    """The potential that the settings describe, with d labels and h channels."""
     match settings:
         case FullSettings(gamma=gamma):
             return Full(labels, channels, gamma)
@@ -319,7 +370,7 @@ def _gram(x: Tensor) -> Tensor:
 
 
 def _precise(x: Tensor) -> Tensor:
-    """In float32 at least: squares of the paper's sizes overflow in float16."""
+    """In float32 at least: at the paper's sizes, sums of squares overflow in float16."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

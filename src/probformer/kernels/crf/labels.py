@@ -1,6 +1,6 @@
 """The update of the labels in one pass: Q = softmax(dropout((S + G)/λ)), zero on padding."""
 
-# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportPossiblyUnboundVariable=false, reportCallIssue=false
 # pyright: reportOperatorIssue=false, reportArgumentType=false
 
@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from probformer.kernels.crf.tiles import dropout_factors, whole_rows
 
 _ROWS = 4
-"""Words of a program."""
+"""Words per program."""
 
 
 def updated_labels(
@@ -28,7 +28,7 @@ def updated_labels(
     rate: float,
     seed: Tensor | None,
 ) -> Tensor:
-    """Q (R, d) as messages read it, from S (R, d), G (R, d), in G's precision; mask (R,)."""
+    """Q (R, d) for the next messages, in G's precision, from S (R, d), G (R, d) and mask (R,)."""
     unary, message, mask = unary.contiguous(), message.contiguous(), mask.contiguous()
     return _UpdatedLabels.apply(unary, message, mask, weight, rate, seed)
 

@@ -2,9 +2,9 @@
 
     A = Q Uᵀ, B = Q Vᵀ;   P = dropout(softmax(A Bᵀ / λ));   G = (P B) U + (Pᵀ A) V
 
-Two large products, and between them a kernel. Nothing but Q is kept: the backward pass computes A
-and B once more, which costs less than to write all of them down. With a step size below one, P
-before dropout is kept, too: it is part of the next.
+PyTorch computes the products with U and V, and one kernel what lies between them. For the backward
+pass only Q and the softmax's denominators are kept: to compute A and B again costs less than to
+store them for all iterations. With a step size below one, the Q_H that is mixed in is kept, too.
 """
 
 from __future__ import annotations
@@ -30,26 +30,23 @@ def word_messages(
     rest: Tensor | None,
     old: Tensor | None,
     problem: Problem,
-    rounded: tuple[Tensor, Tensor | None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """G (R, d) from Q (R, d), the logarithm of the softmax's denominator (R, h), and Q_H.
 
     dependents U and heads V are (K or 1, h or 1, r, d); without V, B is Q itself. Products are
-    computed with `rounded`, U and V in half precision, if given; gradients are those of U and V, so
-    that iterations add theirs up in the precision of the parameters. The denominator has a gradient
-    where there is a rest, which alone needs it. Q_H (R, h, longest) is None unless the problem
-    remembers it; its only use is to be the `old` one of the next iteration.
+    computed in the precision of U. The denominator is differentiable only with a `rest`, as nothing
+    else is computed from it. Q_H (R, h, longest) is None unless the problem remembers it, to be the
+    next iteration's `old`.
     """
     width = problem.buckets * dependents.shape[2]
     if old is not None or problem.remembers:
         width = max(width, problem.packing.longest)
     most = 2**31 // (problem.channels * width)
-    if problem.packing.longest >= most:  # kernels count in 32 bits from a sentence's start
+    if problem.packing.longest >= most:  # kernels index from a sentence's start with 32 bits
         raise InputError(f"a sentence of {problem.packing.longest:,} words is too long for kernels")
-    q, dependents = q.contiguous(), dependents.contiguous()  # kernels walk through memory
+    q, dependents = q.contiguous(), dependents.contiguous()  # kernels assume contiguous memory
     heads, scale, rest = (x if x is None else x.contiguous() for x in (heads, scale, rest))
-    u, v = (dependents, heads) if rounded is None else rounded
-    return _WordMessages.apply(q, dependents, heads, scale, rest, old, u, v, problem)
+    return _WordMessages.apply(q, dependents, heads, scale, rest, old, problem)
 
 
 class _WordMessages(torch.autograd.Function):
@@ -57,13 +54,11 @@ class _WordMessages(torch.autograd.Function):
     def forward(
         ctx: Any,
         q: Tensor,
-        dependents: Tensor,
-        heads: Tensor | None,
+        u: Tensor,
+        v: Tensor | None,
         scale: Tensor | None,
         rest: Tensor | None,
         old: Tensor | None,
-        u: Tensor,
-        v: Tensor | None,
         problem: Problem,
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         q = q.to(u.dtype)
@@ -72,12 +67,12 @@ class _WordMessages(torch.autograd.Function):
         for kernels, part in kernels_for(problem, u.dtype):
             kernels.forward(part, vectors, found)
         ctx.save_for_backward(q, u, v, scale, rest, old, found.normaliser)
-        ctx.problem, ctx.precision = problem, dependents.dtype
+        ctx.problem = problem
         message = _collect(found.to_dependents, u, found.to_heads, v)
         return message, found.normaliser, found.beliefs
 
     @staticmethod
-    @once_differentiable  # second derivatives would be wrong, not refused
+    @once_differentiable  # else second derivatives would be wrong without an error
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, d_message: Tensor, d_normaliser: Tensor, d_beliefs: Tensor | None
     ) -> tuple[Tensor | None, ...]:
@@ -92,13 +87,13 @@ class _WordMessages(torch.autograd.Function):
             kernels.backward(part, vectors, normaliser, by_found, found)
         both = torch.cat([q, d_message])  # G = Y U and A = Q Uᵀ each give a part of U's gradient
         dq = _collect(found.dependents[0], u, found.heads[0], v)
-        du = _weight_gradient(found.dependents, both, u).to(ctx.precision)
-        dv = None if v is None else _weight_gradient(found.heads, both, v).to(ctx.precision)
-        return dq, du, dv, found.scale, found.rest, found.old, None, None, None
+        du = _weight_gradient(found.dependents, both, u)
+        dv = None if v is None else _weight_gradient(found.heads, both, v)
+        return dq, du, dv, found.scale, found.rest, found.old, None
 
 
 def kernels_for(problem: Problem, dtype: torch.dtype) -> list[tuple[ModuleType, Problem]]:
-    """The fastest, and which sentences they are given: one long sentence slows down no other."""
+    """The fastest kernels, and the sentences for each: one long sentence does not slow others."""
     packing, most = problem.packing, short.most_words(dtype)
     if packing.longest <= most:
         return [(short, problem)]
@@ -116,15 +111,15 @@ def _project(q: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _collect(x: Tensor, u: Tensor, y: Tensor, v: Tensor | None) -> Tensor:
-    """x U + y V: the adjoint of both projections; channels that share a weight add up before."""
-    if v is None:  # what goes by no product stays in float32
+    """x U + y V: the adjoint of both projections; channels that share a matrix are summed first."""
+    if v is None:  # y is not multiplied, so it stays in float32
         return y.sum(2).flatten(1) + _shared(x, u).flatten(1) @ u.flatten(0, 2)
     first = _shared(y, v).flatten(1) @ v.flatten(0, 2)
     return first.addmm_(_shared(x, u).flatten(1), u.flatten(0, 2))
 
 
 def _weight_gradient(x: Tensor, q: Tensor, weight: Tensor) -> Tensor:
-    """From both parts of x (2, R, K, h, r) and what they meet, (2R, d)."""
+    """The gradient of U or V, from x (2, R, K, h, r) and its other factor (2R, d)."""
     return (_shared(x.flatten(0, 1), weight).flatten(1).mT @ q).view_as(weight)
 
 

@@ -1,9 +1,8 @@
-"""Heads that move only part of the way, Q_H = α·P + (1−α)·Q_H of the iteration before.
+"""Step sizes below one: Q_H = α·P + (1−α)·Q_H of the iteration before, where P is the softmax.
 
-P is the softmax. Where α < 1, and only there, beliefs about pairs go through memory from one
-iteration to the next: (R, h, longest) in float32, without dropout. Cells that are no pair of a
-sentence are neither written nor read. Kernels without them get None in place of a pointer, which no
-function may return: Triton 3.6 refuses that.
+Only where α < 1 is Q_H stored from one iteration to the next: (R, h, longest) in float32, before
+dropout. Cells that are not a pair of words of a sentence are neither written nor read. Without Q_H,
+kernels get None in place of a pointer; no function may return it, which Triton 3.6 refuses.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ import triton.language as tl
 
 @triton.jit
 def beliefs_of(start, channel, channels, longest):
-    """Where those of a sentence begin, in a channel."""
+    """The offset of a sentence's Q_H in a channel."""
     return (start * channels + channel) * longest
 
 
 @triton.jit
 def cells_of(dependent, head, channels, longest):
-    """Where they hold pairs of words."""
+    """The offsets of pairs of words from there."""
     return dependent * (channels * longest) + head
 
 
 @triton.jit
 def mixed(p, OLD, cells, pair, step):
-    """Q, where there is one of the iteration before; else P."""
+    """Q_H from P and the Q_H of the iteration before; P if there is none."""
     if OLD is None:
         return p
     else:
@@ -35,7 +34,7 @@ def mixed(p, OLD, cells, pair, step):
 
 @triton.jit
 def with_later(d_q, D_NEW, cells, pair):
-    """The gradient by Q, the part included that comes from the next iteration's Q."""
+    """The gradient by Q_H, with the part that comes through the next iteration's Q_H."""
     if D_NEW is None:
         return d_q
     else:
@@ -44,7 +43,7 @@ def with_later(d_q, D_NEW, cells, pair):
 
 @triton.jit
 def by_softmax(d_q, OLD, D_OLD, cells, pair, step):
-    """The gradient by P from that by Q; the one by the old Q is written down."""
+    """The gradient by P from that by Q_H; the gradient by the old Q_H is stored."""
     if OLD is None:
         return d_q
     else:

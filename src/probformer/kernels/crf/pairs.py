@@ -1,8 +1,8 @@
-"""Tiles of pairs: the words a program keeps, its own, and others that pass by.
+"""Tiles of pairs: a program keeps the vectors of some words, its own, and loops over the others.
 
 Own words are dependents and the others heads (ROWS), or the other way round. Distances beyond γ
 are two triangles of pairs, others far before and others far after; each of them is one bucket.
-Nearer distances are single diagonals, where a word meets one other word.
+Each nearer distance is a diagonal: an own word is paired with one other word.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from probformer.kernels.crf.mixing import cells_of
 from probformer.kernels.crf.tiles import dropout_factor, load_rows, load_scale, scaled
 
 VARYING = ["blocks", "rows", "longest", "own_shift_channel", "other_shift_channel"]
-"""Arguments that differ from batch to batch: no kernel is compiled for special values of them."""
+"""Arguments that differ from batch to batch: kernels are not compiled again for their values."""
 
 
 @triton.jit
 def program_of(STARTS, LENGTHS, blocks, channels, tiles, M: tl.constexpr):
-    """Sentence, channel, tile of components, position of the first own word; where the sentence is.
+    """Sentence, channel, tile of components, position of the first own word, start and length.
 
-    Neighbours share a channel, so that others are in the cache.
+    Successive programs share a sentence and channel, so that the other words are in the cache.
     """
     program = tl.program_id(0)
     origin = program % blocks * M
@@ -43,10 +43,11 @@ def far_range(
     origin, length, BEFORE: tl.constexpr, EDGE: tl.constexpr,
     RADIUS: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
-    """Tiles of N others: those where all pairs are far, or (EDGE) those where some are.
+    """Begin, end, limit and skip of a loop over tiles of N others: those with far pairs alone, or
+    (EDGE) those with some.
 
     The sentence's last words are an edge too, if they do not fill a tile. Positions from `limit`
-    on stand for that tile, `skip` words further: one loop has all edges.
+    on stand for that tile, `skip` words further, so that one loop has all edges.
     """
     if BEFORE:
         whole = tl.maximum(origin - RADIUS, 0) // N * N
@@ -86,7 +87,7 @@ def load_passing(
 
 @triton.jit
 def load_of_passing(pointer, other, length, default, EDGE: tl.constexpr):
-    """A number for each of the words that pass by."""
+    """One number for each of the other words."""
     if EDGE:
         return tl.load(pointer + other, mask=other < length, other=default)
     else:
@@ -98,7 +99,7 @@ def far_score(
     score, own, other, shift, exponent,
     BEFORE: tl.constexpr, EDGE: tl.constexpr, RADIUS: tl.constexpr,
 ):  # fmt: skip
-    """In base 2, less `shift`; −∞ for pairs that are not far."""
+    """Base-2 exponents of probabilities: score · exponent − shift; −∞ for near pairs."""
     score = score * exponent - shift
     if EDGE:
         apart = own[:, None] - other[None, :]
@@ -113,7 +114,7 @@ def product(
     SCALE, bucket, channel, channels, r,
     WIDTH: tl.constexpr, WIDE: tl.constexpr, SCALED: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """total + x·yᵀ; vectors wider than a tile come once more from memory, tile by tile."""
+    """total + x·yᵀ; vectors wider than a tile (WIDE) are loaded again, tile by tile."""
     if WIDE:
         for first in range(0, r, WIDTH):
             column = first + tl.arange(0, WIDTH)
@@ -130,7 +131,7 @@ def product(
 
 @triton.jit
 def near_others(k, own, length, GAMMA: tl.constexpr, ROWS: tl.constexpr):
-    """The word that each own word meets in bucket k, and whether there is one."""
+    """The other word of each own word in near bucket k, and whether it exists."""
     shift = tl.where(k <= GAMMA, GAMMA + 1 - k, GAMMA - k)  # from a dependent to its head
     other = own + shift if ROWS else own - shift
     return other, (own < length) & (other >= 0) & (other < length)
@@ -141,7 +142,7 @@ def near_product(
     total, OWN, OTHER, own, other, length, own_row, other_row,
     SCALE, bucket, channel, channels, r, WIDTH: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
-    """total + own·D·other for each own word and the word it meets."""
+    """total + own·D·other for each own word and its other word."""
     for first in range(0, r, WIDTH):
         column = first + tl.arange(0, WIDTH)
         there = column < r
@@ -154,7 +155,7 @@ def near_product(
 
 @triton.jit
 def dropped(key, own, other, rate, ROWS: tl.constexpr, DROPOUT: tl.constexpr):
-    """What dropout multiplies the probability of each pair with."""
+    """The factors by which dropout multiplies the probabilities of pairs."""
     if not DROPOUT:
         return 1.0
     elif ROWS:
@@ -165,7 +166,7 @@ def dropped(key, own, other, rate, ROWS: tl.constexpr, DROPOUT: tl.constexpr):
 
 @triton.jit
 def cells_between(own, other, channels, longest, ROWS: tl.constexpr):
-    """Where beliefs about heads hold each pair; positions have shapes that broadcast."""
+    """The offset of each pair in Q_H; positions have shapes that broadcast."""
     if ROWS:
         return cells_of(own, other, channels, longest)
     else:

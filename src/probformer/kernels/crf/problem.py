@@ -1,4 +1,4 @@
-"""What the kernels are asked: the pairwise part of an iteration, for words laid out in rows.
+"""Arguments and results of the kernels: the pairwise part of an iteration, words in rows.
 
 The rows of all tensors are the words of all sentences, R of them; r components, h channels and
 K distance buckets. Vectors may be shared by all buckets or by all channels, which then is an axis
@@ -17,7 +17,7 @@ from probformer.packing import Packing
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """All that stays the same in an iteration and has no gradient."""
+    """All arguments without a gradient."""
 
     packing: Packing
     """The rows of each sentence, padding included: every row belongs to one."""
@@ -28,29 +28,29 @@ class Problem:
     weight: float
     """λ_H."""
     angles: tuple[Tensor, Tensor] | None
-    """Cosine and sine (n, r/2) by which vectors turn with their position, or none."""
+    """Cosine and sine (n, r/2) of the angles by which rotary vectors turn; None for no rotation."""
     rate: float
-    """Of dropout."""
+    """The rate of dropout."""
     seed: Tensor | None
-    """(1,) int64: what dropout is drawn from, if there is any."""
+    """(1,) int64: the seed of dropout; None without dropout."""
     step: float = 1.0
-    """α_H, of heads that were something before: see `mixing.py`."""
+    """α_H, which counts only with `Vectors.old`: see `mixing.py`."""
     remembers: bool = False
-    """Whether the next iteration mixes its heads with those of this one."""
+    """Whether Q_H is returned, for the next iteration to mix it into its own."""
 
     @property
     def buckets(self) -> int:
         return 1 if self.gamma is None else 2 * self.gamma + 2
 
     def empty_beliefs(self) -> Tensor:
-        """About the heads of all words, (R, h, longest)."""
+        """Memory for Q_H, (R, h, longest)."""
         shape = len(self.mask), self.channels, self.packing.longest
         return self.mask.new_empty(shape, dtype=torch.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """What words offer each other."""
+    """The inputs of kernels that have gradients."""
 
     dependents: Tensor
     """A (R, K or 1, h or 1, r)."""
@@ -59,21 +59,21 @@ class Vectors:
     scale: Tensor | None
     """D (K, h, r): A[k]^c is multiplied by D[k]^c."""
     rest: Tensor | None
-    """(R, h): the logarithm of what heads other than words weigh, or none."""
+    """(R, h): log Σ exp(score/λ) over heads that are not words, such as ROOT; None without such."""
     old: Tensor | None = None
-    """(R, h, longest): beliefs about heads in the iteration before, if they are mixed with."""
+    """(R, h, longest): Q_H of the iteration before, if it is mixed in."""
 
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """What words hear."""
+    """The outputs of kernels: what the label messages are computed from, and the normaliser."""
 
     to_dependents: Tensor
     """P·B (R, K or 1, h, r), as A has buckets."""
     to_heads: Tensor
     """Pᵀ·A (R, K or 1, h, r), as B has buckets."""
     normaliser: Tensor
-    """(R, h): the logarithm of the softmax's denominator, rest included; +inf for no choice."""
+    """(R, h): the log of the softmax's denominator, rest included; +inf for rows without heads."""
     beliefs: Tensor | None = None
     """(R, h, longest): Q_H, if it is remembered."""
 
@@ -91,14 +91,14 @@ class Contexts:
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
-    """Of a loss, by what `Vectors` holds.
+    """Gradients of a loss by the fields of `Vectors`, and the contexts again.
 
-    Beside the gradients by A and B stand the contexts, which the gradient of the weights needs:
-    `dependents` holds dA and P·B, `heads` dB and Pᵀ·A, in one tensor each.
+    The gradients by U and V need the contexts: `dependents` holds dA and P·B, `heads` dB and Pᵀ·A,
+    in one tensor each.
     """
 
     dependents: Tensor
-    """(2, R, K or 1, h, r), to be added up over channels where A is shared."""
+    """(2, R, K or 1, h, r), to be summed over channels where these share A."""
     heads: Tensor
     scale: Tensor | None
     rest: Tensor | None
@@ -106,7 +106,7 @@ class Gradients:
 
     @classmethod
     def empty(cls, problem: Problem, vectors: Vectors) -> Gradients:
-        """For kernels to write to; D's they add to."""
+        """For kernels to write to; that of D is zero, as they add to it."""
         a, b, h = vectors.dependents, vectors.heads, problem.channels
         scale, rest, old = vectors.scale, vectors.rest, vectors.old
         return cls(
@@ -119,10 +119,10 @@ class Gradients:
 
 
 def _empty_like(x: Tensor, channels: int, *copies: int) -> Tensor:
-    """For what vectors (R, K, h or 1, r) become, a channel each.
+    """Memory for results by channel, from vectors x (R, K, h or 1, r).
 
-    Where all channels share the vectors, they are to be added up: in float32, so that only the sum
-    is rounded.
+    Where all channels share the vectors, the results are summed over channels later: they are in
+    float32, so that only the sum is rounded.
     """
     added = x.shape[2] < channels
     dtype = torch.promote_types(x.dtype, torch.float32) if added else x.dtype

@@ -1,6 +1,6 @@
-"""Short sentences, each whole in a block: what `short_passes.py` is given."""
+"""Launches the kernels of `short_passes.py`: short sentences, each whole in one program."""
 
-# Kernels take their arguments in groups.
+# Type checkers cannot match arguments that are passed to kernels in groups.
 # pyright: reportCallIssue=false
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from probformer.kernels.crf.problem import Contexts, Gradients, Problem, Vectors
 from probformer.kernels.launching import constants_of, inputs_of, sizes_of, width_of
 
 LONGEST = 64
-"""Rows of a sentence that a program can hold in half precision."""
+"""The largest number of words that a program can hold in half precision."""
 
 
 def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
@@ -35,7 +35,7 @@ def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
 def backward(
     problem: Problem, vectors: Vectors, normaliser: Tensor, gradients: Contexts, out: Gradients
 ) -> None:
-    """`gradients` are those by the contexts, shaped as A and B are."""
+    """`gradients` are the gradients by the contexts, shaped as A and B."""
     a, d_scale = vectors.dependents, None
     if vectors.scale is not None:
         sentences = len(problem.packing.starts)
@@ -58,7 +58,7 @@ def backward(
 
 
 def most_words(dtype: torch.dtype) -> int:
-    """Of a sentence that a program can hold: large blocks have no room for float32."""
+    """The longest sentence that a program can hold: half as long in float32, for lack of memory."""
     return LONGEST * 2 // dtype.itemsize
 
 
@@ -67,7 +67,7 @@ def _grid(problem: Problem) -> tuple[int]:
 
 
 def _sizes(problem: Problem, vectors: Vectors) -> list[tuple[int, int]]:
-    """Blocks that sentences of more than some length, up to the block's own, are given to."""
+    """Launches (shortest, n): sentences of shortest < length ≤ n words, in blocks of n."""
     packing = problem.packing
     longest = min(packing.longest, most_words(vectors.dependents.dtype))
     n = max(16, triton.next_power_of_2(longest))
@@ -77,9 +77,9 @@ def _sizes(problem: Problem, vectors: Vectors) -> list[tuple[int, int]]:
 def _constants(
     problem: Problem, vectors: Vectors, n: int, warps: int, columns: int
 ) -> dict[str, Any]:
-    """As measured on an H200: what counts is for how many programs there is room at once.
+    """The fastest as measured on an H200, where the number of programs that fit at once decides.
 
-    Warps and columns in a tile are those that are best for small blocks in half precision.
+    `warps` and `columns` (components in a tile) are the best for small blocks in half precision.
     """
     half = vectors.dependents.dtype != torch.float32
     stages = 4 if vectors.dependents.shape[1] > 1 else 2 if vectors.scale is None else 1
@@ -94,6 +94,6 @@ def _constants(
 
 
 def _stages_of_large_blocks(x: Tensor) -> int:
-    """Not every GPU has the shared memory for more than one."""
+    """3 where a block may have more than 128 KiB of shared memory, else 1."""
     properties = torch.cuda.get_device_properties(x.device)
     return 3 if properties.shared_memory_per_block_optin > 2**17 else 1

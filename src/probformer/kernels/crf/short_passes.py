@@ -1,11 +1,11 @@
-"""Short sentences: a program has one of them, in one channel, whole.
+"""Short sentences: a program computes a whole sentence in one channel.
 
-All pairs are computed for all buckets, as tensor cores do that faster than anything else picks out
-the few that count. Vectors are read twice, once for the scores and once for the contexts; the
-second time they come from a cache.
+All pairs are computed for all buckets, and those of the right bucket selected: on tensor cores that
+is faster than computing only these. Vectors are loaded twice, once for the scores and once for the
+contexts; the second time they come from a cache.
 """
 
-# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportPossiblyUnboundVariable=false, reportCallIssue=false
 # pyright: reportOperatorIssue=false, reportArgumentType=false
 
@@ -56,7 +56,7 @@ def _tile(
 
 @triton.jit
 def _keep(total, x, pointer, position, length, row, column, there, SHARED: tl.constexpr):
-    """A bucket's part of the result: added up where buckets share, else written down."""
+    """A bucket's part of the result: added to `total` where buckets share vectors, else stored."""
     if SHARED:
         return total + x
     else:
@@ -78,7 +78,7 @@ def forward(
 ):  # fmt: skip
     """Scores, softmax, step size, dropout and both contexts.
 
-    What is read of A and B may be shared by channels (a stride of zero); what is written is not.
+    A and B may be shared by channels (a stride of zero); the contexts are written per channel.
     """
     channel = tl.program_id(0) % channels
     sentence = tl.program_id(0) // channels
@@ -128,7 +128,7 @@ def forward(
     largest = tl.where(largest == float("-inf"), 0.0, largest)
     p = tl.exp(score - largest[:, None])
     total = tl.sum(p, 1) + tl.exp(rest - largest)
-    # Nothing to choose from: with +inf, all probabilities come out as zero in the backward pass.
+    # Without any allowed head: with +inf, all probabilities are zero in the backward pass, too.
     nothing = total == 0
     total = tl.where(nothing, 1.0, total)
     normaliser = tl.where(nothing, float("inf"), largest + tl.log(total))
@@ -186,10 +186,10 @@ def backward(
     A_SHARED: tl.constexpr, B_SHARED: tl.constexpr, SCALED: tl.constexpr, ROTARY: tl.constexpr,
     HAS_REST: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of everything that `forward` reads, and once more the contexts it wrote.
+    """Gradients of all inputs of `forward`, and its contexts again.
 
     Y and Z are the gradients by the contexts of dependents and heads. The scores, and the gradient
-    by P, are both sums over buckets of products that need no P: one pass gives both.
+    by P, are both sums over buckets of products that need no P: one loop computes both.
     """
     channel = tl.program_id(0) % channels
     sentence = tl.program_id(0) // channels

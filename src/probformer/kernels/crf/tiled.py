@@ -1,12 +1,12 @@
 """Sentences of any length, in tiles of pairs: memory grows with words, not with pairs.
 
-A pass over all pairs finds the normalisers of rows; with these, contexts and gradients are sums of
-independent pairs. Dependents and heads have a pass each and keep their sums to themselves: nothing
-is added up between programs, and every run gives the same. Padding must hold finite numbers. Only
-step sizes below one need memory for pairs: see `mixing.py`.
+A pass over all pairs computes the normalisers of rows; with these, contexts and gradients are sums
+over independent pairs. Dependents and heads have a pass each, in which a program computes whole
+sums of its words: no two programs add to the same place, so that results are the same in every run.
+Padding must hold finite numbers. Only step sizes below one need memory for pairs: see `mixing.py`.
 """
 
-# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportCallIssue=false, reportArgumentType=false
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from probformer.kernels.crf.problem import Contexts, Gradients, Problem, Vectors
 from probformer.kernels.crf.tiles import columns_of, load_angles, load_rows, store_rows, turn
 from probformer.kernels.launching import constants_of, strides_of, width_of
 
-# Own words and passing words in a tile, for each pass; of those tried, the fastest on an H200.
+# M own and N other words in a tile, for each pass: the fastest of those measured on an H200.
 NORMALISE = {"M": 64, "N": 64, "num_warps": 4, "num_stages": 3}
 CONTEXTS = {"M": 64, "N": 32, "num_warps": 4, "num_stages": 3, "maxnreg": 128}
 CORRECT = {"M": 64, "N": 64, "num_warps": 4, "num_stages": 3, "maxnreg": 168}
@@ -35,7 +35,7 @@ EXACT = {"M": 64, "N": 32, "num_warps": 4, "num_stages": 1}
 """For all passes in float32."""
 
 _TURNED = 32
-"""Words that a program turns."""
+"""Words per program of `_turn`."""
 
 
 def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
@@ -70,7 +70,7 @@ def forward(problem: Problem, vectors: Vectors, out: Contexts) -> None:
 def backward(
     problem: Problem, vectors: Vectors, normaliser: Tensor, gradients: Contexts, out: Gradients
 ) -> None:
-    """`gradients` are those by the contexts, shaped as A and B are."""
+    """`gradients` are the gradients by the contexts, shaped as A and B."""
     a, b, y, z = (
         _turned(problem, x)
         for x in (vectors.dependents, vectors.heads, gradients.to_dependents, gradients.to_heads)
@@ -118,7 +118,7 @@ def backward(
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Dependents with heads passing by, or heads with dependents passing by.
+    """Dependents as own words and heads as the others, or the other way round.
 
     The probability of a pair is 2 ^ (score − own shift − other shift): a dependent's shift is the
     logarithm of its normaliser, a head's is 0. Where there is no word, the shift is +∞.
@@ -136,7 +136,7 @@ class _Side:
         return *strides_of(self.own), *strides_of(self.other), *shifts
 
     def only_once(self, pairs: Tensor | None) -> Tensor | None:
-        """What is written for pairs, the dependents' side writes."""
+        """`pairs` for the dependents' side alone: one side is enough to write them."""
         return pairs if self.rows else None
 
     def constants(self, vectors: Vectors) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _absent(problem: Problem) -> Tensor:
 
 
 def _exponent(problem: Problem) -> float:
-    """From scores to powers of 2."""
+    """By which a score is multiplied to be an exponent of 2: exp(s/λ) = 2 ^ (s · exponent)."""
     return 1 / (problem.weight * math.log(2))
 
 
@@ -174,7 +174,7 @@ def _blocks(problem: Problem, sizes: dict[str, int]) -> int:
 
 
 def _tiles(r: int) -> int:
-    """Of components: each of them has programs of its own that write it."""
+    """The number of tiles of components; each is written by programs of its own."""
     return triton.cdiv(r, width_of(r))
 
 
@@ -213,7 +213,7 @@ def _turn(
 
 
 def _turned(problem: Problem, x: Tensor, back: bool = False) -> Tensor:
-    """Vectors (R, 1, h, r) turned as their positions ask; in place where it goes back."""
+    """Vectors (R, 1, h, r) rotated by their positions; with `back`, rotated back in place."""
     if problem.angles is None:
         return x
     out = x if back else torch.empty_like(x)

@@ -1,11 +1,11 @@
 """The backward passes over tiles of pairs.
 
 Y and Z are the gradients by the contexts, of dependents and of heads. With dP = Y·Bᵀ + A·Zᵀ, the
-softmax of a dependent needs Σ_j P dP first; after that, both kinds of words are treated alike. With
-step sizes below one, dP is α times the gradient by Q_H, of which the next Q_H gives a part.
+softmax of a dependent needs Σ_j P dP first; then dependents and heads are treated alike. With step
+sizes below one, dP is α times the gradient by Q_H, part of which comes through the next Q_H.
 """
 
-# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ def correct(
     M: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr, WIDE: tl.constexpr,
     SCALED: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The gradient by each row's normaliser: −Σ_j P dP, and what comes from elsewhere.
+    """The gradient by each row's normaliser: −Σ_j P dP.
 
-    That is from heads other than words, which only then have a gradient, too.
+    With a REST (heads that are not words), the gradient of the returned normaliser is added, and
+    that of REST is stored.
     """
     sentence, channel, _, origin, start, length = program_of(
         STARTS, LENGTHS, blocks, channels, 1, M
@@ -149,7 +150,7 @@ def correct(
 
 @triton.jit
 def _store_of_scale(D_SCALE, gradient, heard, A, Y, own, length, row, column, there):
-    """The gradient by D of a bucket, as far as own words go; before anything is scaled."""
+    """The part of own words in the gradient by a bucket's D; nothing is multiplied by D yet."""
     a = load_rows(A, own, length, row, column, there).to(tl.float32)
     y = load_rows(Y, own, length, row, column, there).to(tl.float32)
     tl.store(D_SCALE + column, tl.sum(a * gradient + y * heard, 0), mask=there)
@@ -168,7 +169,7 @@ def gradients(
     SHARED: tl.constexpr, CARRY: tl.constexpr, SCALED: tl.constexpr,
     DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """The gradient by the vectors of own words, and once more what these hear.
+    """The gradient by the vectors of own words, and their contexts again.
 
     D_OWN and D_OTHER are the gradients by the contexts. See `contexts` for the rest.
     """
@@ -198,7 +199,7 @@ def gradients(
     D_NORMALISER += start + channel * rows
     own_shift = tl.load(OWN_SHIFT + own, mask=own < length, other=float("inf"))
     d_normaliser = tl.load(D_NORMALISER + own, mask=own < length, other=0.0)
-    # All tiles of components find the same gradient by beliefs: the first writes it.
+    # All tiles of components compute the same gradient by the old Q_H: the first writes it.
     writes = own < tl.where(tile == 0, length, 0)
     if SCALED:
         D_SCALE += ((sentence * blocks + origin // M) * K * channels + channel) * r

@@ -1,6 +1,6 @@
 """The forward passes over tiles of pairs: first each row's normaliser, then contexts."""
 
-# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def normalise(
     M: tl.constexpr, N: tl.constexpr, WIDTH: tl.constexpr, WIDE: tl.constexpr,
     SCALED: tl.constexpr, HAS_REST: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """log₂ of what a row's probabilities are divided by, +∞ where there is no choice.
+    """The normaliser of each row: its log₂ as SHIFT (h, R), its natural log as NORMALISER (R, h).
 
-    And its natural logarithm, laid out as all the rest is.
+    Both are +∞ for padding and for words without any allowed head.
     """
     _, channel, _, origin, start, length = program_of(STARTS, LENGTHS, blocks, channels, 1, M)
     if origin >= length:
@@ -116,10 +116,10 @@ def contexts(
     SHARED: tl.constexpr, CARRY: tl.constexpr, SCALED: tl.constexpr,
     DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """What own words hear from the others: P·B where they are dependents, Pᵀ·A where heads.
+    """Contexts of own words: P·B where they are dependents, Pᵀ·A where they are heads.
 
-    D is a factor of own vectors, and of what they hear. SHARED: all buckets of own words are one;
-    CARRY: even before D.
+    Own vectors and contexts are multiplied by D. SHARED: contexts are summed over buckets; CARRY:
+    even before they are multiplied by D.
     """
     sentence, channel, tile, origin, start, length = program_of(
         STARTS, LENGTHS, blocks, channels, tiles, M
@@ -140,7 +140,7 @@ def contexts(
     OWN_SHIFT += start + channel * own_shift_channel
     OTHER_SHIFT += start + channel * other_shift_channel
     own_shift = tl.load(OWN_SHIFT + own, mask=own < length, other=float("inf"))
-    # All tiles of components find the same beliefs: the first writes them.
+    # All tiles of components compute the same Q_H: the first writes it.
     writes = own < tl.where(tile == 0, length, 0)
     key = 0, 0
     if DROPOUT:

@@ -1,4 +1,4 @@
-"""What all kernels share: vectors in memory, distance buckets, rotation, dropout.
+"""Functions of several kernels: vectors in memory, distance buckets, rotation, dropout.
 
 A tile holds the vectors of some words of one sentence in one channel. Positions count from the
 start of the sentence.
@@ -85,7 +85,7 @@ def load_angles(COS, SIN, position, exists, r, WIDTH: tl.constexpr):
 
 @triton.jit
 def bucket_of(dependent, head, GAMMA: tl.constexpr):
-    """f(i−j), eq. 10; a negative GAMMA stands for one bucket that is blind to order."""
+    """f(i−j), eq. 10; a negative GAMMA stands for one bucket for all pairs."""
     offset = dependent[:, None] - head[None, :]
     if GAMMA < 0:
         return offset * 0
@@ -97,7 +97,7 @@ def bucket_of(dependent, head, GAMMA: tl.constexpr):
 
 @triton.jit
 def dropout_key(SEED, number):
-    """Two random words for each number, such as that of a sentence in a channel, from Philox."""
+    """Two random 32-bit integers for a number (of a sentence in a channel, say), from Philox."""
     first, second, _, _ = tl.randint4x(tl.load(SEED), number)
     return first.to(tl.uint32, bitcast=True), second.to(tl.uint32, bitcast=True)
 
@@ -106,9 +106,9 @@ def dropout_key(SEED, number):
 def dropout_factor(key, dependent, head, rate):
     """0 with probability `rate`, 1/(1 − rate) otherwise: a hash of the pair's place.
 
-    Positions have shapes that broadcast. Forward and backward passes draw the same, whatever tiles
-    they work in. A hash of five instructions for a pair: ten rounds of Philox would take longer
-    than all the rest.
+    Positions have shapes that broadcast. Forward and backward passes get the same factors, whatever
+    their tiles are. The hash takes few instructions per pair: ten rounds of Philox would take
+    longer than the rest of the kernel.
     """
     first, second = key
     x = (dependent.to(tl.uint32) * 0x9E3779B1 + first) ^ (head.to(tl.uint32) * 0x85EBCA77 + second)
@@ -119,7 +119,7 @@ def dropout_factor(key, dependent, head, rate):
 
 @triton.jit
 def dropout_factors(SEED, row, column, rate, DROPOUT: tl.constexpr):
-    """Those of a program's own matrix, or 1 without dropout."""
+    """The dropout factors of a program's matrix, or 1 without dropout."""
     if DROPOUT:
         key = dropout_key(SEED, tl.program_id(0))
         return dropout_factor(key, row[:, None], column[None, :], rate)
@@ -129,7 +129,7 @@ def dropout_factors(SEED, row, column, rate, DROPOUT: tl.constexpr):
 
 @triton.jit
 def whole_rows(rows, d, ROWS: tl.constexpr, D: tl.constexpr):
-    """Of a program that has some rows of a matrix (rows, d): they, columns, places, which exist."""
+    """For a program with ROWS rows of a matrix (rows, d): rows, columns, offsets, which exist."""
     row, column = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
     place = row.to(tl.int64)[:, None] * d + column[None, :]
     return row, column, place, (row < rows)[:, None] & (column < d)[None, :]

@@ -1,10 +1,10 @@
-"""A transformer's attention in sentences that lie end to end, each whole in a block.
+"""A transformer's attention in packed sentences, each whole in one program.
 
-Short sentences waste most of what kernels for long ones multiply, and a block that holds all of a
-sentence needs nothing of the forward pass to go back.
+Kernels for long sentences spend most of their products on the padding of short ones. A program that
+holds a whole sentence needs no results of the forward pass to compute gradients.
 """
 
-# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportPossiblyUnboundVariable=false, reportCallIssue=false
 # pyright: reportOperatorIssue=false, reportArgumentType=false
 
@@ -23,17 +23,18 @@ from probformer.kernels.launching import precision_of_products, width_of
 from probformer.packing import Packing
 
 _LONGEST = 128
+"""The largest number of words that a program can hold in half precision."""
 
 
 def most_words(dtype: torch.dtype) -> int:
-    """Of a sentence that a block can hold."""
+    """The longest sentence that a program can hold: half as long in float32."""
     return _LONGEST * 2 // dtype.itemsize
 
 
 def attend(projected: Tensor, packing: Packing, rate: float, seed: Tensor | None) -> Tensor:
     """Contexts (R, heads, w) from queries, keys and values (R, 3, heads, w) of a row of words.
 
-    Of two instead of three, values are the keys. What comes after the last sentence is zero.
+    With two parts instead of three, keys are the values. Rows after the last sentence are zero.
     """
     return _Attention.apply(projected.contiguous(), packing, rate, seed)
 
@@ -67,9 +68,9 @@ def _run(
     rate: float,
     seed: Tensor | None,
 ) -> None:
-    """Sentences of up to 32 words, and those of more, in blocks of their own.
+    """Launches blocks of up to 32 words, and larger ones for the sentences that need them.
 
-    Of larger blocks, less at a time fits into shared memory.
+    Large blocks load fewer columns at a time, to fit into shared memory.
     """
     rows, parts, heads, width = projected.shape
     n = max(16, triton.next_power_of_2(packing.longest))
@@ -90,9 +91,9 @@ def _run(
 
 @triton.jit
 def _sentence_of(STARTS, LENGTHS, rows, sentences, heads):
-    """First word and length of a block's sentence, its head, and whether it is a sentence.
+    """First row and length of a program's sentence, its head, and whether it is a sentence.
 
-    The last blocks have what comes after the last sentence.
+    The last programs, one per head, have the rows after the last sentence instead.
     """
     number, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     is_sentence = number < sentences
@@ -104,7 +105,7 @@ def _sentence_of(STARTS, LENGTHS, rows, sentences, heads):
 
 @triton.jit
 def _clear(POINTER, length, row, width, shortest, N: tl.constexpr, WIDTH: tl.constexpr):
-    """Once, by the kernel that has the shortest sentences."""
+    """Write zeros; only the launch for the shortest sentences does so."""
     for first in range(0, tl.where(shortest == 0, length, 0), N):
         position = first + tl.arange(0, N)
         for start in range(0, width, WIDTH):

@@ -1,6 +1,6 @@
-"""Norm(x + dropout(update + bias)) in one pass: what a transformer does after each of its parts."""
+"""Norm(x + dropout(update + bias)) in one pass, after attention and after the feed-forward part."""
 
-# Kernels are written in Triton's language, of which a type checker of Python knows nothing.
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportPossiblyUnboundVariable=false, reportCallIssue=false
 # pyright: reportOperatorIssue=false, reportArgumentType=false
 
@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from probformer.kernels.crf.tiles import dropout_factors, whole_rows
 
 _ROWS = 4
-"""Words of a block."""
+"""Words per program."""
 
 
 def add_and_normalise(
@@ -28,7 +28,7 @@ def add_and_normalise(
     rate: float,
     seed: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """(R, d) in the precision of x, to be added to; and in that of `update`, to be multiplied."""
+    """Norm(…) (R, d) twice: in x's precision for the next sum, in `update`'s for products."""
     x, update = x.contiguous(), update.contiguous()
     return _Residual.apply(x, update, bias, norm.weight, norm.bias, norm.eps, rate, seed)
 
@@ -87,7 +87,7 @@ def _load(POINTER, place, valid):
 
 @triton.jit
 def _normalised(X, UPDATE, BIAS, place, column, valid, factor, d, eps):
-    """(x + u − mean)/σ and 1/σ, of which u is the update after dropout."""
+    """(x + u − mean)/σ and 1/σ, where u is the update with its bias after dropout."""
     update = _load(UPDATE, place, valid)
     if BIAS is not None:
         update += _load(BIAS, column, column < d)[None, :]
