@@ -45,7 +45,7 @@ export class App {
     addEventListener("hashchange", () => this.open(location.hash.slice(1)));
   }
 
-  /** The state of a link, by default the example of the first run. */
+  /** Show the state of a link, by default the example of the first run. */
   private open(fragment: string): void {
     const { state, notes } = fromFragment(fragment, this.runs);
     this.note.textContent = notes.join(" ");
@@ -53,7 +53,7 @@ export class App {
     this.set(state, "sentence");
   }
 
-  /** With a cause, all panels, or `only` one of them, request inference. */
+  /** With a cause, all panels request inference, or the one whose index is `only`. */
   private set(state: State, cause: Cause | null = null, milliseconds = 0, only?: number): void {
     this.state = state;
     this.showControls();
@@ -69,7 +69,7 @@ export class App {
     this.addressTimer = window.setTimeout(() => this.writeAddress(), ADDRESS);
   }
 
-  /** Delayed, as browsers refuse many changes of the address in a row, and very long ones. */
+  /** Called with a delay, as browsers refuse frequent changes of the address; and very long ones. */
   private writeAddress(): void {
     const fragment = toFragment(this.state);
     if (fragment.length <= LONGEST_LINK) history.replaceState(null, "", `#${fragment}`);
@@ -173,7 +173,7 @@ export class App {
 function refusalOf(words: number): string {
   if (!words) return "Type a sentence.";
   const count = counted(words, "word");
-  return words > MOST_WORDS ? `This has ${count}, too many for one sentence.` : "";
+  return words > MOST_WORDS ? `This has ${count}, too many for one sentence: the limit is ${MOST_WORDS}.` : "";
 }
 
 function labelled(text: string, input: HTMLElement, ...more: Node[]): HTMLElement {

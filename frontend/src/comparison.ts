@@ -1,4 +1,4 @@
-/** What a test runs in a browser, to compare it with the same functions in Python. */
+/** Functions that a test runs in a browser and compares with the same functions in Python. */
 
 export { layOut } from "./arcLayout";
 export { escaped, runRightToLeft } from "./words";

@@ -51,7 +51,7 @@ export class LabelCard {
         if (!current()) return;
         this.owners.textContent = words.length
           ? `is owned by ${words.map(escaped).join(" · ")}`
-          : "is owned by no word of its own";
+          : "is owned by no word";
       },
       (reason: unknown) => this.fail(reason, current()),
     );

@@ -23,7 +23,7 @@ export class MeaningsOf {
     return found ? `${channelText(found)} Measured on ${text}.` : "";
   }
 
-  /** The words that own a label without context. */
+  /** The words with the highest P(label | word) without context. */
   ownersOf(label: number): Promise<string[]> {
     const known = this.owners.get(label) ?? fetchOwners(this.run.name, label);
     this.owners.set(label, known);
@@ -53,7 +53,7 @@ function channelText(channel: ChannelMeaning): string {
     `${channel.distance.toFixed(1)} words away on average`,
   ];
   const links = channel.links.slice(0, 3).map(([word, head]) => `${escaped(word)} ← ${escaped(head)}`);
-  if (links.length) parts.push(`more than chance would, it links ${links.join(", ")}`);
+  if (links.length) parts.push(`more often than by chance, it links ${links.join(", ")}`);
   return `Channel ${channel.number}: ${parts.join("; ")}.`;
 }
 

@@ -36,7 +36,7 @@ export class WordTable {
     const table = element(
       "table",
       {},
-      element("caption", { class: "unseen" }, `How ${run.name} reads each word`),
+      element("caption", { class: "unseen" }, `Heads and labels of the words, by ${run.name}`),
       element("thead", {}, element("tr", {}, ...heading)),
       this.body,
     );

@@ -19,7 +19,7 @@ class Packing:
     starts: Tensor
     """(S,) int32: the position in the row of each sentence's first word."""
     lengths: Tensor
-    """(S,) int32: the number of words of each sentence, 0 for a missing one."""
+    """(S,) int32: the number of words of each sentence, 0 for one to skip."""
     longest: int
     """An upper bound of `lengths`, known without waiting for the GPU."""
     alike: bool = False
@@ -27,7 +27,7 @@ class Packing:
 
     @classmethod
     def of_padded(cls, mask: Tensor) -> Packing:
-        """Of a padded batch with a mask (B, n), its rows end to end with their padding."""
+        """The packing of a batch with a mask (B, n): its rows end to end, padding included."""
         batch, n = mask.shape
         starts = torch.arange(batch, device=mask.device, dtype=torch.int32) * n
         return cls(starts, torch.full_like(starts, n), n, alike=True)
@@ -57,7 +57,7 @@ class Packing:
         return (place - self.starts[sentence]).clamp(max=self.longest - 1)
 
     def covering(self, places: int) -> Packing:
-        """With sentences of padding after the last one, so that kernels write all `places`."""
+        """With sentences of padding added at the end, so that kernels write all `places`."""
         end = (self.starts + self.lengths).max()
         steps = torch.arange(0, places, self.longest, device=end.device, dtype=torch.int32)
         tail = end + steps
@@ -70,7 +70,7 @@ class Packing:
         return torch.cat([starts, starts.new_full((1,), places)])
 
     def longer_than(self, most: int) -> Packing:
-        """Sentences of up to `most` words are missing; their words stay in the row."""
+        """With length 0 for sentences of up to `most` words, whose words stay in the row."""
         return replace(self, lengths=torch.where(self.lengths > most, self.lengths, 0))
 
     def _cells(self) -> Tensor:

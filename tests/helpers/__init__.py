@@ -1,1 +1,1 @@
-"""What tests share."""
+"""Helpers that several test files import."""

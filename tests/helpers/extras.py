@@ -1,4 +1,4 @@
-"""The extras, and what imports without them."""
+"""The optional packages, and which modules can be imported without them."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from helpers.places import ROOT
 MINIMAL = ROOT / "tests/helpers/minimal.py"
 EXTRAS = "fastapi matplotlib onnx onnxruntime onnxscript optuna tensorboard transformers triton "
 EXTRAS += "uvicorn"
-NEEDS = {  # the parts that are nothing without packages of their own, and how to get these
+NEEDS = {  # the subpackages that need optional packages, and their message without these
     "hf": "probformer.hf needs the package transformers: pip install 'probformer[hf]'",
     "kernels": "probformer.kernels needs the package triton: pip install 'triton'",
     "tuning": "tuning needs the package optuna: pip install 'probformer[tune]'",
@@ -17,7 +17,7 @@ NEEDS = {  # the parts that are nothing without packages of their own, and how t
 
 
 def check_imports(python, *missing, cwd=None, env=None):
-    """Every module is imported, or raises the sentence of its part."""
+    """Every module can be imported, or raises the message of its subpackage."""
     line = [python, MINIMAL, *missing]
     done = subprocess.run(line, capture_output=True, text=True, cwd=cwd, env=env, check=False)
     assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ SMALL = {
 
 
 def train(folder, task, kind):
-    """A few steps, on few sentences; returns the run folder."""
+    """Train for one epoch of 40 sentences; returns the run folder."""
     changes = [f"encoder.{change}" for change in SMALL[kind]]
     changes += ["data.size=40", "training.epochs=1", "encoder.dropout=0.1"]
     options = [word for change in changes for word in ("--set", change)]
@@ -24,7 +24,7 @@ def train(folder, task, kind):
 
 
 def name_of_checkpointing(transformers):
-    """Another since transformers 5.23."""
+    """Renamed in transformers 5.23."""
     renamed = hasattr(transformers.PreTrainedModel, "activation_checkpointing_enable")
     return "activation_checkpointing" if renamed else "gradient_checkpointing"
 
@@ -34,7 +34,7 @@ def encoded(tokenizer, lines=LINES, **options):
 
 
 def own_logits(run, tokens):
-    """By Probformer's own model."""
+    """The logits of a loaded run, without transformers."""
     with torch.no_grad():
         output = run.model(tokens["input_ids"], tokens["attention_mask"].bool())
         return output.readout(output.representation)

@@ -1,4 +1,4 @@
-"""Runs of mean field through the kernels, and what they are compared by."""
+"""Mean-field inference through the kernels, and comparisons of its outputs and gradients."""
 
 import torch
 
@@ -10,12 +10,12 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def parts(posterior):
-    """All that a task may read."""
+    """The outputs that tasks use."""
     return [x for x in (posterior.z_scores, posterior.root_scores) if x is not None]
 
 
 def gradients(outputs, inputs):
-    """Of a fixed random function of the outputs."""
+    """Gradients of a fixed random function of the outputs."""
     torch.manual_seed(1)
     weights = [torch.randn(x.shape, dtype=torch.float64) for x in outputs]
     total = sum((x.double().cpu() * w).sum() for x, w in zip(outputs, weights, strict=True))
@@ -23,7 +23,7 @@ def gradients(outputs, inputs):
 
 
 def run(potentials, unary, mask, inference, dtype=torch.float32, autocast=False):
-    """What the kernels say, and its gradients by scores and parameters."""
+    """Outputs of the kernels, and their gradients with respect to scores and parameters."""
     potentials = potentials.to(DEVICE, dtype)
     unary = unary.detach().to(DEVICE, dtype).requires_grad_()
     with torch.autocast(DEVICE, torch.bfloat16, enabled=autocast):
@@ -39,7 +39,7 @@ def assert_close(actual, expected, tolerance=1e-5):
 
 
 def assert_packed_sentences_equal_padded_ones(words, extras, inference, longest, tail):
-    """Of sizes that go to different blocks; one is missing, and the row has a tail."""
+    """Lengths need blocks of different sizes, one is 0, and `tail` places follow the last word."""
     lengths = torch.tensor([5, 34, 0, 1])
     potentials, (unary, mask) = build(words, extras), random_batch(lengths.tolist())
     unary = unary.requires_grad_()

@@ -1,4 +1,4 @@
-"""Runs shared by several processes, started by torchrun, and what may happen to them."""
+"""Training runs of several processes, started by torchrun, which tests wait for and kill."""
 
 import os
 import subprocess
@@ -59,14 +59,14 @@ class Launched:
             time.sleep(0.02)
 
     def wait_for_step(self, folder: Path, step: int) -> None:
-        """Until a checkpoint says that so many updates are done."""
+        """Wait until there is a checkpoint after at least `step` updates."""
         self.wait_until(lambda: steps_saved(folder) >= step)
 
     def ended(self) -> int:
         return self.process.wait(PATIENCE)
 
     def kill(self) -> None:
-        """All at once, as if the machine were gone."""
+        """Kill all processes at once, as when a machine fails."""
         children = []
         if self.process.poll() is None:
             launcher = psutil.Process(self.process.pid)
@@ -89,7 +89,7 @@ def steps_saved(folder: Path) -> int:
 
 @contextmanager
 def launched(line: list[str], output: Path, **environment: str) -> Iterator[Launched]:
-    """Nothing of it is left afterwards."""
+    """Start a launcher, and kill its processes at the end of the block."""
     launch = Launched(line, output, environment)
     try:
         yield launch

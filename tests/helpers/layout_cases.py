@@ -1,6 +1,6 @@
 """Cases of the arc layout with expected positions, for the library and for the explorer's page.
 
-`python tests/helpers/layout_cases.py` writes the file again, from what Python lays out.
+`python tests/helpers/layout_cases.py` writes the file again, from the layout in Python.
 """
 
 import json
@@ -46,7 +46,7 @@ def cases():
 
 
 def laid_out(case):
-    """What both must agree on: positions, the direction, and escaped words."""
+    """What Python and TypeScript must agree on: positions, the direction, and escaped words."""
     measure = Measure(width=_width, **case["measure"])
     rows = lay_out(case["words"], [Arc(i, j, 0.5) for i, j in case["arcs"]], measure)
     return {
@@ -69,7 +69,7 @@ def laid_out(case):
 
 
 def widths(case):
-    """Of the words, as both are given them: by code points, so that no font matters."""
+    """The widths of words for both languages: by code points, so that no font matters."""
     return [_width(word) for word in case["words"]]
 
 
@@ -78,7 +78,7 @@ def _width(word):
 
 
 def rounded(value):
-    """Numbers to nine digits: the two languages may add in another order."""
+    """Numbers to nine digits: the two languages may add in different orders."""
     if isinstance(value, float):
         return round(value, 9)
     if isinstance(value, dict):

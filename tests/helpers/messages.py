@@ -1,7 +1,7 @@
-"""What users are told: tests say which error it is and what it names; its wording is in one file.
+"""Error messages: a test says what a message must name; `tests/messages.json` has its wording.
 
-So prose can be mended in one place: `make messages` writes `tests/messages.json` anew, and its
-difference shows every sentence that has changed. `make messages TESTS=tests/data` does it for some.
+After a change of wording, `make messages` writes that file anew, and its diff shows every message
+that has changed. `make messages TESTS=tests/data` does so for the tests of one folder.
 """
 
 import json
@@ -30,7 +30,7 @@ _known: dict[str, str] = {}
 
 @contextmanager
 def refused(*named: str, error: type[Exception] = InputError) -> Iterator[None]:
-    """What is done here raises an error that names all of `named`, in the words of the snapshot."""
+    """The block raises an error that names all of `named`, in the wording of the snapshot."""
     with pytest.raises(error) as caught:
         yield
     check_wording(str(caught.value), *named)
@@ -56,7 +56,7 @@ def check_wording(message: str, *named: str) -> None:
 
 
 def keep_what_was_written() -> None:
-    """After all tests: what they wrote takes the place of what the snapshot had."""
+    """After all tests: their messages replace those of the same test files in the snapshot."""
     if not _FRESH.is_file():
         return
     messages = json.loads(SNAPSHOT.read_text(encoding="utf-8")) if SNAPSHOT.is_file() else {}

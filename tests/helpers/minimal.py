@@ -1,7 +1,7 @@
-"""Imports every module of the package where no extra is installed; run as a program.
+"""A program that imports every module of the package, where optional packages may be missing.
 
-With names as arguments these are made to look as if they were not installed. Prints a JSON object:
-each module that could not be imported, and the sentence that says why.
+Packages named as arguments are treated as if they were not installed. Prints a JSON object: each
+module that could not be imported, and the message of the error.
 """
 
 import importlib
@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.modules.update(dict.fromkeys(sys.argv[1:]))  # whoever imports them is told that there are none
+sys.modules.update(dict.fromkeys(sys.argv[1:]))  # importing them raises ModuleNotFoundError
 
 import probformer  # noqa: E402
 from probformer.errors import MissingPackage  # noqa: E402

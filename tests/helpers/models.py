@@ -1,4 +1,4 @@
-"""Small models for tests, one of every kind there is."""
+"""Small models for tests, one of every kind."""
 
 from __future__ import annotations
 

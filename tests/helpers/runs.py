@@ -38,13 +38,13 @@ def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings
 
 
 def ready(given: RunSettings, folder: Path, resume=False, init=None, **options):
-    """A training just before its first step."""
+    """A training run that is prepared, just before its first step."""
     accelerator = Accelerator(cpu=True)
     return prepare(given, folder, Path("."), LineReporter(), accelerator, init, resume, **options)
 
 
 def saved(folder: Path, task="tagging", encoder=PT, vocabulary=None, **of_task) -> Path:
-    """A run folder with the weights that training would begin with."""
+    """Save a run folder with initial weights, without training."""
     given = settings(task, encoder, size=100)
     given = replace(given, vocabulary=vocabulary or given.vocabulary)
     run = ready(replace(given, task=replace(given.task, **of_task)), folder).run

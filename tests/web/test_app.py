@@ -256,7 +256,7 @@ def test_sentences_have_limits(client):
 
 
 def test_a_large_body_is_refused(client):
-    refusal = "a request may have 256 KB: send fewer sentences"
+    refusal = "a request may have at most 256 KB: send fewer sentences"
     assert refused(infer(client, "a" * 1_000_000), 413) == refusal
     most = b'{"run": "mlm", "sentences": ["a"]}'.ljust(256 * 1024)
     assert client.post("/api/v1/infer", content=most, headers=JSON).status_code == 200

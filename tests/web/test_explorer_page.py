@@ -339,7 +339,7 @@ def test_hostile_text_stays_text(new_page):
 def test_errors_are_told_where_they_arise_and_nothing_is_lost(new_page):
     page = new_page("text=" + quote(SENTENCE))
     sentence(page).fill("word " * 201)
-    expect(page.locator("#sentence-errors")).to_contain_text("a sentence may have 200 words")
+    expect(page.locator("#sentence-errors")).to_contain_text("at most 200 words")
     sentence(page).fill("word " * 200_000)
     expect(page.locator("#sentence-errors")).to_contain_text("too many for one sentence")
     assert words(page) == SENTENCE.split()

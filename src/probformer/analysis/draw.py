@@ -66,12 +66,12 @@ def draw(
     """A picture of the marginals of a sentence, or of the graph of a model.
 
     Args:
-        target: A run folder; for the graphs, a config will do.
+        target: A run folder; for the graphs of a model, also a config.
         sentence: Words separated by white space; none for the graphs.
         kind: "arcs", "iterations", "heat" or "labels" of a sentence, or a graph of the model:
             "factors" or "computation".
         channel: A number from 0, "average" (the default) or "all".
-        iteration: Counted from 1, or from the end with −1, the default.
+        iteration: Counted from 1; −1, the default, is the last.
         threshold: Arcs below this probability are left out; 0.15 by default.
         probabilities: Whether to write them into the picture.
 
@@ -140,12 +140,12 @@ def draw_marginals(
     )
 
 
-draw_reading = draw_marginals  # the name that a notebook used
+draw_reading = draw_marginals  # its name in older notebooks
 
 
 def _channel(given: str | None) -> int | str:
-    reason = "channel 'best' needs gold heads, which a sentence without a treebank does not have"
-    require(given != "best", f"{reason}; probformer parse finds it on a treebank")
+    reason = "channel 'best' needs gold heads: `probformer parse` finds its number on a treebank"
+    require(given != "best", reason)
     return channel_of("average" if given is None else given, "average", "all")
 
 

@@ -26,8 +26,8 @@ def read_text(
 ) -> list[Sentence]:
     """Sentences of the file or, without one, of a split of the run's data.
 
-    A format overrides the one that the file's name says. A warning on standard error counts the
-    sentences with bad lines, if the run's settings skip them.
+    `format` overrides the format that the suffix of the file chooses. A warning on standard error
+    counts the sentences with bad lines, if the run's settings skip them.
     """
     own = run.settings.data
     text = load_split(own, data, split) if file is None else _of_file(run, file, format)
@@ -56,7 +56,7 @@ def size_text(sentences: int, words: int, unknown: int) -> str:
 
 
 def _of_file(run: Run, file: Path, format: str | None) -> FileSplit:
-    """In the format of the run's own files if the suffix is theirs, else by the suffix."""
+    """In the format of the run's data if the suffix is the same or unknown, else by the suffix."""
     own, kind, formats = run.settings.data, _kind(file), formats_by_suffix()
     if format is not None:
         found = SentenceFile(file, format)

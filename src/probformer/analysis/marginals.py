@@ -19,7 +19,7 @@ from probformer.runs.prediction import encoded_batch
 from probformer.runs.run_folder import Run
 
 _MAX_SENTENCES, _MAX_PAIRS = 64, 2**17
-"""Of a batch: sentences, and pairs of words with padding."""
+"""The largest batch: sentences, and pairs of words with padding."""
 _NO_WORDS = "a sentence must have words, got none"
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class SentenceMarginals:
     labels: Floats | None
     """(T, n, d): the distribution over the labels of each word; a transformer has none."""
     free_energy: Floats | None
-    """(T,): where it is defined."""
+    """(T,): of mean-field inference; None where it is not defined, as for a transformer."""
     output: Output | None = None
     """What the model computes of this sentence, from which the task takes its answer."""
 
@@ -52,7 +52,7 @@ class SentenceMarginals:
         return "layer" if self.labels is None else "iteration"
 
     def channel(self, number: int) -> int:
-        """The number itself, counted from 0, if there is such a channel."""
+        """`number`, counted from 0; an error if there is no such channel."""
         return check_number("channel", number, self.heads.shape[1])
 
     def iteration(self, number: int) -> int:
@@ -66,8 +66,8 @@ class SentenceMarginals:
         """Heads (h, n, n) and root (h, n) at index `at`, given that no word heads itself.
 
         Attention of a word to itself, attention between its pieces, and the share of global
-        features are left out, and the rest is renormalised. The only word of a sentence has no
-        rest without ROOT: its row is 0.
+        features are left out, and the rest is renormalised. In a sentence of one word, nothing is
+        left unless there is a ROOT: its row is 0.
         """
         others = self.heads[at] * (1 - np.eye(len(self.words)))
         root = None if self.root is None else self.root[at]
@@ -134,12 +134,12 @@ def infer_sentence(
     return marginals
 
 
-read_sentence, read_sentences = infer_sentence, infer_sentences  # names that notebooks used
+read_sentence, read_sentences = infer_sentence, infer_sentences  # their names in older notebooks
 
 
 @torch.no_grad()
 def task_answer(run: Run, marginals: SentenceMarginals) -> dict[str, Any]:
-    """The task's answer, from the inference that gave these marginals, not from another one."""
+    """The task's answer, from the same forward pass as these marginals."""
     assert marginals.output is not None
     word_of = run.vocabulary.encode(marginals.words).word_of
     return run.task.answer(marginals.output, marginals.words, word_of)

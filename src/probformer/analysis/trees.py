@@ -24,7 +24,7 @@ __all__ = ["DECODERS", "ROOT", "argmax_heads", "decode", "projective_tree", "spa
 DECODERS = ("argmax", "tree", "projective")
 
 _LARGEST = 900
-"""The exponent of the largest score, by base 2: floats end at 1024."""
+"""Scores above 2^900 are scaled down, so that their sums stay below 2^1024, where floats end."""
 
 _Weights = NDArray[np.complex128]
 _Ints = NDArray[np.int64]
@@ -126,7 +126,7 @@ def _arcs(scores: ArrayLike, root: ArrayLike | None) -> _Weights:
     forbidden = np.isneginf(given)
     given[forbidden] = 0
     _, exponent = np.frexp(np.abs(given).max())
-    given = np.ldexp(given, min(0, _LARGEST - exponent))  # or sums of them would be infinite
+    given = np.ldexp(given, min(0, _LARGEST - exponent))  # else sums could be infinite
     arcs = 1j * given - forbidden
     arcs[0] = -np.inf
     np.fill_diagonal(arcs, -np.inf)

@@ -13,14 +13,15 @@ Indices = NDArray[np.int64]
 def training_batches(
     lengths: NDArray[np.int64], batch: int, epoch: int, seed: int, by_length: bool
 ) -> list[Indices]:
-    """The batches of a training epoch. Epoch 0 keeps the order of the corpus, as published.
+    """The batches of an epoch. Epoch 0 keeps the order of the corpus, as in the authors' code.
 
     Args:
         lengths: (S,): the number of tokens of each sentence.
         batch: The number of sentences in a batch; the last one may have fewer.
         epoch: The number of the epoch, from 0.
         seed: The seed of the run.
-        by_length: Whether batches have sentences of similar length; their order is random.
+        by_length: Whether sentences of similar length form a batch. The order of batches is then
+            random in all epochs, also in epoch 0.
 
     Returns:
         The indices of the sentences of each batch.

@@ -1,4 +1,4 @@
-"""COGS: from a logical form to five tags a word, and back.
+"""COGS: from a logical form to five tags for each word, and back.
 
 A word fills one role at most, so a logical form is a tree over the words. A preposition (PREP) is a
 child of the noun that it modifies, and the noun of its phrase (PP_NOUN) a child of the preposition.
@@ -33,7 +33,7 @@ _PRIMITIVES = {
 
 @dataclass(frozen=True)
 class WordTags:
-    """Five tags for each of n words; "" stands for none."""
+    """Five tags for each of n words; "" where a word does not have the tag."""
 
     parent: tuple[int, ...]
     """The position of the word whose role this one fills, or `NO_PARENT`."""
@@ -57,7 +57,7 @@ def tags_from_form(words: Sequence[str], form: str) -> WordTags:
         form: Their logical form, in the notation of COGS.
 
     Raises:
-        InputError: The form is malformed, or no tags give it.
+        InputError: The form is malformed, or cannot be rebuilt from tags.
     """
     if len(words) == 1:
         return _primitive_tags(words[0], form)
@@ -66,7 +66,7 @@ def tags_from_form(words: Sequence[str], form: str) -> WordTags:
         draft.add(term)
     tags = draft.tags()
     rebuilt = form_from_tags(words, tags)
-    require(rebuilt == form, f"the logical form is {form!r}, expected {rebuilt!r} of its terms")
+    require(rebuilt == form, f"the logical form is {form!r}, expected {rebuilt!r} from its terms")
     return tags
 
 
@@ -148,7 +148,7 @@ class _Draft:
         where = f"between positions {noun} and {other}"
         require(
             between != [],
-            f"the logical form has {preposition!r} {where}, expected it among the words there",
+            f"the logical form has {preposition!r} {where}, but no word there is {preposition!r}",
         )
         self._attach(between[-1], noun, PREPOSITION)
         self._attach(other, between[-1], PREPOSITIONAL_NOUN)
@@ -169,7 +169,7 @@ class _Draft:
     def _classify(self, at: int, category: str) -> int:
         known = self.category[at] or category
         both = f"{known} and {category}"
-        require(known == category, f"the logical form has position {at} as {both}, expected one")
+        require(known == category, f"the logical form has position {at} as both {both}")
         self.category[at] = category
         return at
 
@@ -188,5 +188,5 @@ class _Draft:
         """A logical form mentions names in the order of the sentence."""
         free = (at for at, word in enumerate(self.words) if (word, self.category[at]) == (name, ""))
         at = next(free, NO_PARENT)
-        require(at != NO_PARENT, f"the logical form has {name!r} more often than the words")
+        require(at != NO_PARENT, f"the logical form has {name!r} more often than the sentence")
         return self._classify(at, NAME)

@@ -107,7 +107,7 @@ def load_split(settings: DataSettings, folder: Path, name: str) -> Iterable[Sent
 
 
 def sentence_file(settings: FileData, path: Path) -> SentenceFile:
-    """One file, in the format of the settings; `columns` counts if the format has columns."""
+    """One file, in the format of the settings, with `columns` if the format takes them."""
     takes_columns = "columns" in settings_of(find_format(settings.format, "data.format"))
     columns = settings.columns.split() if takes_columns else ()
     return SentenceFile(path, settings.format, columns, settings.skip_bad_lines, settings.prepare)

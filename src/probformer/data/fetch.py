@@ -1,7 +1,7 @@
 """Downloading corpora into their folders and checking their files, byte for byte.
 
 A corpus is taken from the addresses in the registry, or from a folder or an archive that the user
-names, as for licensed corpora. Nothing is downloaded unless the user calls for it.
+names, as for licensed corpora. Training and evaluation download nothing.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def fetch_corpus(
             been changed then.
     """
     place = folder / corpus.name
-    where = f"{corpus.name} cannot be downloaded; it is available from {corpus.home}; then"
+    where = f"{corpus.name} cannot be downloaded; where to get it: {corpus.home}; then"
     require(bool(corpus.files), f"{where} put its files into {place}")
     wanted = [state.file for state in check_corpus(corpus, folder) if state.state != "ok"]
     if not wanted:

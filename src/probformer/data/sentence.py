@@ -30,7 +30,10 @@ class Sentence:
         return len(self.words)
 
     def place(self, word: int = 0) -> str:
-        """The file and line of a word, for messages; exact for formats with a word a line."""
+        """The file and line of a word, for messages.
+
+        Exact where each word has a line and no other line is among them, as in CoNLL-2003.
+        """
         if not self.path:
             return f"the sentence {' '.join(self.words)!r}"
         return f"{self.path}:{self.line + (word if self.columns else 0)}"

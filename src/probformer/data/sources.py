@@ -45,7 +45,7 @@ class _Stream(Protocol):
 
 @dataclass(frozen=True)
 class Offer:
-    """Bytes from somewhere that may be a wanted file."""
+    """A source of bytes, such as a file in an archive, which may be a wanted file."""
 
     where: str
     """What messages call it."""
@@ -79,7 +79,7 @@ def blocks(offer: Offer) -> Generator[bytes, None, None]:
 
 
 def reason(error: BaseException | str) -> str:
-    """What went wrong, to end a sentence."""
+    """The cause of an error, for the end of a message."""
     if isinstance(error, HTTPError):
         error.close()
         if 300 <= error.code < 400:
@@ -158,7 +158,7 @@ def _everything_in(source: str, tell: ProgressCallback) -> Iterator[list[Offer]]
 
 
 def _members(file: IO[bytes], source: str, opened: ExitStack) -> list[Offer]:
-    """The files in an archive; an unsafe member, such as a link, refuses the whole archive."""
+    """The files in an archive, which is refused if a member is unsafe, such as a link."""
     try:
         offers = _tar_members(file, source, opened)
         return _zip_members(file, source, opened) if offers is None else offers

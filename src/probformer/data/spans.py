@@ -1,7 +1,7 @@
 """Entities as tags and as spans.
 
 A tag is "O" outside of entities, and otherwise a prefix, a hyphen and the entity's type, as in
-"B-PER". Three schemes give the prefixes to the words of an entity:
+"B-PER". There are three schemes for the prefixes of the words of an entity:
 
 - IOB1: all "I", but "B" for the first word right after an entity of the same type;
 - IOB2: "B" for the first word, "I" for the others;
@@ -40,11 +40,11 @@ class _Evidence(NamedTuple):
 
 
 class SchemeReader:
-    """Converts IOB1, IOB2 or BIOES tags to BIOES; which scheme it is, the data shows.
+    """Converts IOB1, IOB2 or BIOES tags to BIOES; the scheme is inferred from the tags.
 
     One reader is used for all files of a corpus: it remembers the scheme of the first entity, and
-    where that was, and refuses another scheme later. Only a "B" for an "I" is accepted in IOB1:
-    some copies of CoNLL-2003 have it, and an entity starts there either way.
+    where that was, and refuses another scheme later, with one exception: in IOB1, an entity that
+    starts with "B" instead of "I" is accepted, as in some copies of CoNLL-2003.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def spans_by_conlleval(tags: Sequence[str]) -> set[Span]:
 
 
 def spans_strict(tags: Sequence[str]) -> set[Span]:
-    """The entities in BIOES tags; ill-formed ones do not count."""
+    """The entities in BIOES tags, without ill-formed ones."""
     return {
         span for span in _tolerant_spans(tags) if _bioes(span) == list(tags[span.start : span.end])
     }

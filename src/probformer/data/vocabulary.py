@@ -1,8 +1,8 @@
 """From words to ids and back, on the Hugging Face `tokenizers` library.
 
 A vocabulary is saved as a `tokenizer.json`, which `tokenizers.Tokenizer.from_file` loads too, and
-`PreTrainedTokenizerFast` of transformers. It has one entry a word, or is a byte-level BPE, for
-which no word is unknown. In both the first entry is "<unk>" and the last is "<mask>".
+`PreTrainedTokenizerFast` of transformers. It has one entry for each word, or is a byte-level BPE,
+for which no word is unknown. In both the first entry is "<unk>" and the last is "<mask>".
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Vocabulary:
         self.subwords: bool = pipeline == _pipeline(_byte_tokenizer(self.lower))
         if not self.subwords:
             whole_words = _pipeline(_word_tokenizer({UNKNOWN: 0}, self.lower))
-            expected = "whole words split at white space or byte-level BPE"
-            require(pipeline == whole_words, f"the tokenizer must be one of {expected}")
+            expected = "have whole words, split at white space, or be a byte-level BPE"
+            require(pipeline == whole_words, f"the tokenizer must {expected}")
         self._tokenizer = tokenizer
         self._ids: dict[str, int] = tokenizer.get_vocab(with_added_tokens=True)
         self.words: list[str] = sorted(self._ids, key=self._ids.__getitem__)
@@ -79,7 +79,7 @@ class Vocabulary:
         size: int | None = None,
         lower: bool = False,
     ) -> Vocabulary:
-        """One entry a word, by decreasing frequency and, among equals, by code points.
+        """One entry for each word, by decreasing frequency; equally frequent words by code points.
 
         Args:
             sentences: The words of each sentence. "<unk>" and "<mask>" among them are the special

@@ -16,7 +16,7 @@ def drop_words(split: EncodedSplit, unknown: int, strength: float, seed: int) ->
         unknown: The id of the unknown word.
         strength: α: each occurrence of a word that occurs f times is replaced with probability
             α / (α + f).
-        seed: Another one in each epoch.
+        seed: A different one for each epoch.
     """
     words = split.fields["words"]
     chance = strength / (strength + np.bincount(words))

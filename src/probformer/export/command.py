@@ -1,4 +1,4 @@
-"""`probformer export`: checks, the files, and how well they agree with PyTorch."""
+"""`probformer export`: writes the files, and prints how far they differ from PyTorch."""
 
 from __future__ import annotations
 

@@ -39,14 +39,14 @@ def random_batch(run: Run, sentences: int, longest: int) -> tuple[Tensor, Tensor
 
 @torch.no_grad()
 def expected_outputs(run: Run, model: nn.Module) -> list[Example]:
-    """What the model in PyTorch gives for batches of all sizes and lengths."""
+    """The outputs of the model in PyTorch for batches of all sizes and lengths."""
     batches = [random_batch(run, b, n) for n in lengths_of(run.model) for b in _BATCH_SIZES]
     return [(words, mask, model(words, mask)) for words, mask in batches]
 
 
 @torch.no_grad()
 def largest_difference(expected: list[Example], exported: Function, name: str) -> float:
-    """Of a file's outputs from those expected.
+    """The largest difference of a file's outputs from the expected ones, as in `TOLERANCE`.
 
     Raises:
         InputError: It is above the tolerance.

@@ -125,7 +125,7 @@ def as_onnx(run: Run) -> tuple[bytes, float, int]:
 
 
 def _copy(model: Model) -> Answering:
-    """In evaluation mode, as changes to the model itself would outlast the export."""
+    """A copy in evaluation mode: the export changes it, and the model itself must stay as it is."""
     return Answering(copy.deepcopy(model)).eval()
 
 
@@ -179,7 +179,7 @@ def _classes(task: Task) -> dict[str, list[str]]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the warnings and progress lines of the exporters; restored at the end."""
+    """Silences the warnings and progress lines of the exporters until the end of the block."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     nowhere = io.StringIO()

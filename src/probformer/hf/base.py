@@ -59,11 +59,11 @@ class ProbformerPreTrainedModel(PreTrainedModel):
     def refuse_task(cls, config: ProbformerConfig, remedy: str) -> None:
         kind = (config.task or {}).get("kind")
         what = "no task" if kind is None else f"the task {kind!r}"
-        who = f"{cls.__name__} has no read-out for it"
-        raise InputError(f"the model has {what}, and {who}; {remedy} puts a new one on its encoder")
+        needed = f"{cls.__name__} needs a read-out for its task, but the model has {what}"
+        raise InputError(f"{needed}: pass {remedy} for a new read-out on its encoder")
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Nothing: constructors initialise, and `from_pretrained` new weights."""
+        """Does nothing: weights are initialised by constructors and by `from_pretrained`."""
 
     @classmethod
     def from_pretrained(

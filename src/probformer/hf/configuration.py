@@ -16,7 +16,7 @@ from probformer.runs.run_folder import FORMAT_VERSION, encoder_settings
 class ProbformerConfig(PretrainedConfig):
     """The configuration of a run: `encoder` and `task` are tables of its config.json.
 
-    `encoder_settings` has the first one typed. `id2label` holds the classes of the task: setting
+    `encoder_settings` is `encoder` as an object. `id2label` holds the classes of the task: setting
     `task` sets it, and a model takes the classes of its task from it.
 
     Args:
@@ -25,7 +25,7 @@ class ProbformerConfig(PretrainedConfig):
         task: The settings of the task with its classes; None for an encoder alone.
         format_version: Of the run folder.
         mask_token_id: The id of "<mask>"; of the last word if None.
-        pad_token_id: Any id, as the attention mask decides; by default that of "<unk>".
+        pad_token_id: By default that of "<unk>"; only the attention mask tells what is padding.
         id2label: The names of classes by number; those of the task if None.
         num_labels: The number of classes, if they have no names.
         **options: As in transformers.

@@ -14,7 +14,9 @@ _MAX_NAMES = 3
 
 def check_folder(folder: Path) -> None:
     """Refuse a folder without config.json, without weights, or with weights in a pickle."""
-    require((folder / "config.json").is_file(), f"{folder}: is no run: config.json is missing")
+    require(
+        (folder / "config.json").is_file(), f"{folder}: is no run folder: config.json is missing"
+    )
     if (folder / WEIGHTS).is_file():
         return
     pickles = sorted(path.name for path in folder.glob("pytorch_model*.bin"))
@@ -26,7 +28,10 @@ def check_folder(folder: Path) -> None:
 
 def check_description(name: str, config: Mapping[str, Any]) -> None:
     kind, version = config.get("model_type"), config.get("format_version")
-    require(kind == "probformer", f"{name}: is no run: the model type of config.json is {kind!r}")
+    require(
+        kind == "probformer",
+        f"{name}: is no run: config.json has the model type {kind!r}, expected 'probformer'",
+    )
     known = f"this version reads {FORMAT_VERSION}"
     require(version == FORMAT_VERSION, f"{name}: has the format version {version!r}, {known}")
 

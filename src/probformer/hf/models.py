@@ -213,7 +213,7 @@ class ProbformerForSequenceClassification(_WithReadout):
 def _settings_of(
     cls: type[ProbformerPreTrainedModel], config: ProbformerConfig
 ) -> Mapping[str, Any] | None:
-    """The task if `cls` is for it; None if `id2label` gives the classes of a new one."""
+    """The task if `cls` is for it; None if `id2label` has the classes for a new one."""
     names = config.labels
     fits = config.task is not None and config.task["kind"] in cls.kinds
     if not fits and names == classes_of(config.task):  # id2label was not given

@@ -2,7 +2,7 @@
 
 Every end of an arc has its own position (port) at its word, ordered so that no arc crosses those
 beneath it. A sentence that is too long is broken into rows; an arc between rows runs to the edge of
-both. `frontend/src/layout.ts` is the same for the explorer; a test compares the two.
+both. `frontend/src/arcLayout.ts` is the same for the explorer; a test compares the two.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _MEASURE = Measure(  # in points, for letters of 10 pt; LaTeX's article has room
     gap=_SEPARATION + 4.3,  # cells have half an ex around their words
     port=0,
     root=22,
-    margin=34,  # the dots, and what of a label is beyond them
+    margin=34,  # the dots, and the part of a label that is beyond them
     limit=325,
 )
 _ESCAPES = {

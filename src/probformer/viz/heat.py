@@ -94,10 +94,10 @@ class HeatMap(Picture):
         return drawn
 
     def text(self, width: int = FILE_WIDTH) -> str:
-        """Shades from blank to full, two characters for each head; heads have the numbers of rows.
+        """Shades from blank to full, two characters for each head; columns are numbered like rows.
 
-        Heads that do not fit into the width follow in further blocks. These list only the words
-        that have some of their heads, or are among them.
+        Columns that do not fit into the width follow in further blocks. A block lists only the
+        words that have a shade in it, or are one of its columns.
         """
         names = [fitted(escaped(word), min(_LONGEST, max(width // 4, 4))) for word in self.words]
         margin = max(map(cells, names))

@@ -24,7 +24,7 @@ def titles_of(panels: Sequence[Any], titles: Sequence[str]) -> Sequence[str]:
 def distributions(
     words: Sequence[str], heads: Any, root: Any = None
 ) -> tuple[list[Floats], list[Floats] | list[None]]:
-    """Heads and root as lists of matrices and vectors."""
+    """Heads (n, n) and root (n,) of each panel, after checks; None for a root that is not given."""
     check_words(words)
     n = len(words)
     matrices = as_array("heads", heads)
@@ -51,7 +51,7 @@ def check_words(words: Sequence[str]) -> None:
 
 
 def as_array(name: str, values: Any) -> Floats:
-    """Of nested lists, arrays or tensors; tensors of any device and precision, with gradients."""
+    """From nested lists, arrays, or tensors of any device and precision, with gradients or not."""
     try:
         return np.asarray(_without_tensors(values), dtype=float)
     except (TypeError, ValueError):

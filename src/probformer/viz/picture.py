@@ -73,7 +73,7 @@ class Picture:
         """Write a file; missing folders are created.
 
         Args:
-            path: The suffix says the form: .svg, .html, .tex or .txt.
+            path: Its suffix chooses the form: .svg, .html, .tex or .txt.
 
         Raises:
             InputError: The suffix is unknown, or the picture does not have this form.

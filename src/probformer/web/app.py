@@ -1,7 +1,7 @@
 """The explorer as a FastAPI app: the routes of its API, version 1, and the page.
 
-A route takes a request model, calls one function of the same name in this room, and answers with
-what that returns as JSON; `web/errors.py` answers for what is raised.
+A route calls one function of this package, and answers with its result as JSON or, of `draw`, as a
+file; `web/errors.py` turns exceptions into answers.
 """
 
 from __future__ import annotations

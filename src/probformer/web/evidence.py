@@ -13,7 +13,7 @@ from probformer.web.requests import Clamps, HeadClamp
 
 
 def supports_clamps(run: Run) -> bool:
-    """Not where words are split: it would be unclear which of a word's pieces has the head."""
+    """False where words are split, as each piece of a word has a head and a label."""
     return run.model.encoder.supports_evidence and not run.vocabulary.subwords
 
 

@@ -59,7 +59,7 @@ class Guard:
             return
         body = await _read_body(receive)
         if body is None:
-            reason = f"a request may have {MAX_BYTES // 1024} KB: send fewer sentences"
+            reason = f"a request may have at most {MAX_BYTES // 1024} KB: send fewer sentences"
             await _refuse(send_guarded, 413, reason)
             return
         await self._app(scope, _replayed(body, receive), send_guarded)

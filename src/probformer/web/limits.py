@@ -12,21 +12,21 @@ from probformer.web.requests import SentenceText
 MAX_WORDS, MAX_CHARACTERS = 200, 100
 MAX_PIECES = 300  # of a sentence whose words are split
 MAX_NUMBERS = 8_000_000  # 300 pieces, 16 channels and 5 iterations fit
-MAX_ARCS, MAX_CELLS = 20_000, 200_000  # a picture of a few seconds
+MAX_ARCS, MAX_CELLS = 20_000, 200_000  # these take a few seconds to draw
 
 
 def checked_words(run: Run, sentence: SentenceText) -> list[str]:
     """The words of a sentence, if it is not too long."""
     words = sentence.split() if isinstance(sentence, str) else sentence
     require(len(words) > 0, "a sentence must have words, got none")
-    limit = f"a sentence may have {MAX_WORDS} words"
+    limit = f"a sentence may have at most {MAX_WORDS} words"
     require(len(words) <= MAX_WORDS, f"{limit}, got {counted(len(words), 'word')}")
     for word in words:
-        limit = f"a word may have {MAX_CHARACTERS} characters"
+        limit = f"a word may have at most {MAX_CHARACTERS} characters"
         require(len(word) <= MAX_CHARACTERS, f"{limit}, got {len(word):,}: {shortened(word)}")
         require(not _has_surrogate(word), f"a word must be valid Unicode, got {shortened(word)}")
     pieces = _count_pieces(run, words)
-    limit = f"a sentence may have {MAX_PIECES} pieces of words"
+    limit = f"a sentence may have at most {MAX_PIECES} pieces of words"
     require(pieces <= MAX_PIECES, f"{limit}, got {pieces:,}")
     return words
 
@@ -36,7 +36,7 @@ def check_numbers(run: Run, sentences: Sequence[Sequence[str]]) -> None:
     settings = run.model.encoder.settings
     pairs = sum(_count_pieces(run, words) ** 2 for words in sentences)
     numbers = settings.steps * settings.channels * pairs
-    limit = f"an answer may take {MAX_NUMBERS:,} numbers"
+    limit = f"iterations × channels × Σ words² may be at most {MAX_NUMBERS:,}"
     remedy = "send fewer or shorter sentences"
     require(numbers <= MAX_NUMBERS, f"{limit}, got {numbers:,}: {remedy}")
 
@@ -44,11 +44,11 @@ def check_numbers(run: Run, sentences: Sequence[Sequence[str]]) -> None:
 def check_picture(picture: viz.Picture) -> None:
     if isinstance(picture, viz.Arcs):
         arcs = sum(len(panel.arcs) for panel in picture.panels)
-        limit = f"a picture may have {MAX_ARCS:,} arcs"
+        limit = f"a picture may have at most {MAX_ARCS:,} arcs"
         require(arcs <= MAX_ARCS, f"{limit}, got {arcs:,}: a higher threshold leaves some out")
     if isinstance(picture, viz.HeatMap):
         cells = sum(matrix.size for _, matrix in picture.panels)
-        limit = f"a heat map may have {MAX_CELLS:,} cells"
+        limit = f"a heat map may have at most {MAX_CELLS:,} cells"
         require(cells <= MAX_CELLS, f"{limit}, got {cells:,}: choose one channel")
 
 

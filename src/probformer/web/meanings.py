@@ -48,7 +48,7 @@ class Meanings:
 def _measured(runs: OpenRuns, name: str) -> dict[str, Any]:
     run = runs[name]
     sentences = runs.first_sentences(run, _SENTENCES)
-    remedy = "--data says where it is, and probformer describe what is wrong with it"
+    remedy = "--data names its folder, and `probformer describe` says what is wrong with it"
     require(bool(sentences), f"the data of this run cannot be read from here: {remedy}")
     found = describe(run, sentences)
     size = size_text(found.sentences, found.words, found.unknown)

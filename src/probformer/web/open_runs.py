@@ -15,7 +15,7 @@ from probformer.web.evidence import supports_clamps
 
 VERSION = 1
 SPLIT = "dev"
-"""Of a run's data: where example sentences come from, and what meanings are measured on."""
+"""The split of a run's data for example sentences and for meanings."""
 _DEFAULT_EXAMPLE = "she did not see the dog ."
 _EXAMPLE_LENGTHS, _EXAMPLES_CONSIDERED = range(6, 13), 200
 
@@ -28,7 +28,7 @@ class OpenRuns:
     """Loaded once, at the start; a request names a run, never a path.
 
     Args:
-        folders: Run folders. A run's name is that of its folder, numbered if there are several.
+        folders: Run folders. A run's name is that of its folder, with a number if several have it.
         data: The folder below which the files named in a run's settings are looked for.
     """
 

@@ -19,7 +19,7 @@ MIN_LIFT = 1.1
 
 
 def entropy(weights: Floats) -> float:
-    """Of one variable; weights are normalised."""
+    """The entropy of one variable; its weights need not add up to 1."""
     weights = weights[weights > 0]
     shares = weights / max(weights.sum(), np.finfo(float).tiny)
     return max(0.0, float(-(shares * np.log2(shares)).sum()))
@@ -31,8 +31,11 @@ def mutual_information(joint: Floats) -> float:
 
 
 def excess(joint: Floats) -> Floats:
-    """What each pair adds to the mutual information: large for pairs that are frequent and more
-    frequent than by chance, where the lift alone prefers the rarest pairs."""
+    """What each pair adds to the mutual information.
+
+    It is large for pairs that are frequent, and more frequent than by chance; the lift alone is
+    largest for the rarest pairs.
+    """
     joint = shares_of(joint)
     with np.errstate(divide="ignore", invalid="ignore"):
         found = joint * np.log2(lift(joint))
@@ -47,7 +50,7 @@ def lift(joint: Floats) -> Floats:
 
 
 def shares_of(joint: Floats) -> Floats:
-    """Normalised to a sum of 1; zeros stay zeros."""
+    """Normalised to a sum of 1; a table of zeros is returned as it is."""
     return joint / (joint.sum() or 1.0)
 
 

@@ -19,7 +19,7 @@ from probformer.analysis.describe.associations import (
 ROOT_NAME = "ROOT"
 """The name of ROOT as a head; of a transformer, it stands for CLS."""
 _ROUNDING = 1e-9
-_MIN_SHARE = 0.0005  # below, a share prints as 0.0 % and is mostly rounding of a softmax
+_MIN_SHARE = 0.0005  # smaller ones print as 0.0 % and are mostly rounding errors
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Spread:
     """The probability of a head before the word."""
     right: float
     itself: float
-    """Of the word itself: attention of transformers only."""
+    """That of the word itself, which only attention of transformers has."""
     root: float
     elsewhere: float
-    """Of none of these: global features, or no head at all in a sentence of one word."""
+    """The rest: global features, or a sentence of one word that has no head."""
     distance: float
     """Mean |i−j| of heads that are words."""
     median_distance: int
@@ -111,7 +111,7 @@ class LinkCounts:
 
     def __init__(self, channels: int, names: Sequence[str]) -> None:
         self._names = names
-        rest = len(names)  # one class for all others: counted for chance, never reported
+        rest = len(names)  # the class of all other values: in the totals, but not reported
         self._root = rest + 1
         self._joint = np.zeros((rest + 1, rest + 2, channels))
         self._words = 0

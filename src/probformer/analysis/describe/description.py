@@ -80,7 +80,7 @@ def describe(
         run: A loaded run folder.
         sentences: The text to measure on; columns of tags are optional.
         column: The tags to compare with; by default those of the run's task, or the first column.
-        iteration: Counted from 1, or from the end with −1, the default.
+        iteration: Counted from 1; −1, the default, is the last.
 
     Returns:
         A description of every label and every channel.
@@ -126,7 +126,7 @@ class _Text:
     def choose(self, given: str | None, default: str | None) -> str | None:
         if given is not None and given not in self.columns:
             known = ", ".join(self.columns) or "none"
-            raise InputError(f"column must be one of the text with tags ({known}), got {given!r}")
+            raise InputError(f"column must be one of the columns of tags ({known}), got {given!r}")
         wanted = given or default
         return wanted if wanted in self.columns else next(iter(self.columns), None)
 
@@ -164,7 +164,7 @@ class _Counts:
         words = self._text.numbers[sentence]
         self._spreads.add(heads, root)
         self.uniform.add(*uniform_heads(len(words), self.labels is None, root is not None))
-        # numbers go by frequency: the words after the most frequent ones are one class
+        # words are numbered by frequency: all but the most frequent ones are one class
         self._word_links.add(np.minimum(words, _LINKED_WORDS), heads, root)
         if self._tags.names:
             self._tag_links.add(self._tags.numbers[sentence], heads, root)

@@ -27,7 +27,7 @@ class LabelTags:
     share: float
     """The share of that tag among these words."""
     bits: float
-    """Mutual information of the tag and of whether this label is the strongest."""
+    """Mutual information of the tag and the event that this label is the strongest."""
     shares: dict[str, float]
     """P(tag | label)."""
 
@@ -52,7 +52,7 @@ class Information:
 
     column: str
     strongest: bool
-    """Whether of the strongest label, or of one drawn with its probability."""
+    """Whether the label is the strongest one, or drawn from the marginals of the word."""
     bits: float
     by_chance: float
     """The same with the tags shuffled: in a finite text it is above 0."""
@@ -67,11 +67,11 @@ class Column:
     """The tags of a text."""
 
     names: Sequence[str]
-    """By decreasing frequency; all others have the number after the last."""
+    """The most frequent tags, by decreasing frequency."""
     numbers: Sequence[Integers]
-    """Of each sentence."""
+    """For each sentence, (n,): the index of each word's tag in `names`, or their number."""
     shuffled: Sequence[Integers]
-    """The same tags on other words."""
+    """The same tags, shuffled over all words of the text."""
 
 
 class _Tables:

@@ -16,7 +16,9 @@ _WORDS, _LINKS = 6, 3
 _VISIBLE = 0.0005
 """Smaller shares print as 0.0 %."""
 _NOTHING = "–"
-NO_LABELS = "A transformer has no latent labels: only its channels, the attention heads, are here."
+NO_LABELS = (
+    "A transformer has no latent labels: only its channels, the attention heads, are described."
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class TextTable:
 
 
 def escaped_lines(cell: str) -> str:
-    """A cell whose words cannot steer a terminal."""
+    """A cell with control characters escaped, as they could steer a terminal."""
     return "\n".join(map(escaped, cell.split("\n")))
 
 
@@ -68,11 +70,11 @@ def _labels(
             row += [f"{label.tags.most} {_per_cent(label.tags.share)}", f"{label.tags.bits:.3f}"]
         rows.append(row)
     note = (
-        "Of all words, those whose strongest label it is; its mean probability; and the words that "
-        "own it, by excess over chance, with P(label | word)."
+        "Strongest: the share of words whose most probable label it is. Probability: its mean over "
+        "all words. Words: those that own it, by excess over chance, with P(label | word)."
     )
     if column:
-        note += f" Bits: what it tells about {column} that the label is the strongest."
+        note += f" Bits: mutual information of {column} and whether the label is the strongest."
     if len(listed) < len(used):
         note += f" {counted(len(used) - len(listed), 'label')} more with --out or --json."
     if len(used) < len(labels):
@@ -118,8 +120,9 @@ def _spreads(description: Description) -> TextTable:
         for name, spread in named.items()
     ]
     note = (
-        "Where heads are: sides; distances of heads that are words, in words and in per cent; the "
-        "entropy of a word's head in bits. Uniform: heads chosen by chance."
+        "The share of heads to the left, to the right and so on. Of heads that are words: mean and "
+        "median distance in words, and the share of each distance in per cent. Entropy of a word's "
+        "head in bits. Uniform: all heads equally likely."
     )
     return TextTable("Channels", note, header, rows)
 
@@ -150,8 +153,8 @@ def _links(description: Description) -> TextTable:
         for at, channel in enumerate(channels)
     ]
     note = (
-        "Dependent → head, by excess over chance, with its share of all words and how many times "
-        "as often as by chance."
+        "Dependent → head, by excess over chance, with the share of words that have this link and, "
+        "after ×, how many times as often it occurs as by chance."
     )
     return TextTable(name, note, ["channel", *kinds], rows)
 

@@ -69,7 +69,7 @@ def group_of(sentence: Sentence) -> int:
 
 
 def hits_of(gold: Ints, heads: Ints) -> Floats:
-    """1 for each word with its gold head, and 1 for each whose gold arc was found in any direction.
+    """1 for each word with its gold head, and 1 for each whose gold arc was found either way round.
 
     Args:
         gold: (n,)

@@ -33,7 +33,7 @@ class ParserOptions:
     decoder: str = "tree"
     single_root: bool = True
     iteration: int = -1
-    """Counted from 1, or from the end with −1."""
+    """Counted from 1; −1 is the last."""
     channel: int | str = AVERAGE
     """Whose heads to keep: a channel counted from 0, "average", or "best" by UUAS."""
     every_iteration: bool = False
@@ -111,7 +111,7 @@ def parse_sentences(run: Run, sentences: Sequence[Sentence], options: ParserOpti
     """
     require(len(sentences) > 0, "there must be sentences to parse, got none")
     for sentence in sentences:
-        message = f"{sentence.place()}: has no heads, expected gold ones to compare with"
+        message = f"{sentence.place()}: has no heads, expected gold heads to compare with"
         require(sentence.heads is not None, message)
     chance = np.random.default_rng(0)
     parsing = None

@@ -1,4 +1,4 @@
-"""A corpus without files: English-like sentences from a grammar of our own, any number of them.
+"""Corpora without files: any number of English-like sentences, drawn from a grammar.
 
 `builtin_corpus` has tags, names, heads and classes; `builtin_cogs` has logical forms, and a split
 that tests generalisation. The same arguments give the same sentences on every machine. Each split

@@ -1,4 +1,4 @@
-"""The words of the built-in corpus, and which go together, so that sentences make sense.
+"""The words of the built-in corpus, and which of them can occur together.
 
 Most nouns are verbs too ("walk", "fear", "guard"), most past tenses participles, most adjectives
 nouns, verbs or adverbs ("light", "fair", "pretty"), most prepositions particles or adverbs, and
@@ -120,7 +120,7 @@ def with_sign(choices: tuple[Verb, ...], sign: int) -> tuple[Verb, ...]:
 
 @cache
 def verbs_with_object(kind: str | None, sign: int) -> tuple[Verb, ...]:
-    """Those that voice this opinion of a noun of this kind, or of any."""
+    """Verbs that take an object of this kind, or of any if it is None, and voice this opinion."""
     choices = with_sign(TRANSITIVE + OPINION, sign)
     return tuple(verb for verb in choices if kind is None or kind in verb.objects)
 
@@ -146,7 +146,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
 
 @cache
 def adjectives(kind: str, sign: int) -> tuple[str, ...]:
-    """Those that voice this opinion of a noun of this kind."""
+    """Adjectives that voice this opinion of a noun of this kind."""
     if sign == 0:
         return PLAIN[kind]
     if kind == PERSON:

@@ -55,8 +55,8 @@ def _deciding(predicate: Phrase) -> Phrase:
 class Opinions:
     """The opinions that the predicates of a sentence voice, in order.
 
-    Three in a row are all different: counting the words of opinion in a sentence tells nothing, and
-    a model has to find the predicate that decides.
+    Three in a row are all different: the class of a sentence cannot be found by counting its words
+    of opinion, and a model has to find the predicate that decides.
     """
 
     def __init__(self, random: Random) -> None:

@@ -25,9 +25,9 @@ class BuiltinSplit:
 
     size: int
     name: str
-    """What seeds the random numbers."""
+    """The seed of the random numbers."""
     draw: Callable[[Random, int], Sentence]
-    """A sentence from random numbers and its place in the split."""
+    """Draws a sentence, from random numbers and the position of the sentence in the split."""
     quarters: tuple[int, ...] = QUARTERS
     """The sentences that this split may have: those whose checksum modulo 4 is one of these."""
     distinct: bool = False

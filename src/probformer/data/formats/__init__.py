@@ -1,4 +1,4 @@
-"""The formats of sentence files: a file each, and a line here that registers it."""
+"""The formats of sentence files: one module for each, registered here."""
 
 from probformer.data.formats.columns import Columns
 from probformer.data.formats.conllu import Conllu

@@ -1,4 +1,4 @@
-"""The format "columns": a word a line and a blank line after each sentence, as in CoNLL-2003."""
+"""The format "columns", as in CoNLL-2003: one word per line, a blank line after each sentence."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ WORD = "word"
 class Columns(Format):
     """Fields are separated by tabs, or by spaces in a line without tabs.
 
-    Before the first word, lines that start with "#" are comments unless they have all the fields,
-    with tabs if others have. Lines with -DOCSTART- count as blank.
+    Before the first word, lines that start with "#" are comments unless they have as many
+    fields as `columns`, separated by tabs if those of the first word are. Lines with -DOCSTART-
+    count as blank.
     """
 
     name = "columns"

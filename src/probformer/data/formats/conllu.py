@@ -1,4 +1,4 @@
-"""The format "conllu": CoNLL-U, in which Universal Dependencies are published; also writing it."""
+"""The format "conllu", that of Universal Dependencies: reading and writing CoNLL-U."""
 
 from __future__ import annotations
 

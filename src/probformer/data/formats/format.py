@@ -55,7 +55,7 @@ class Format(ABC):
     """Files whose names end in this are in this format, unless a format is named: ".conllu"."""
 
     def blocks(self, lines: Iterable[RawLine]) -> Iterator[Iterable[RawLine]]:
-        """The lines of a file in groups that are parsed, or skipped, together: here, each alone."""
+        """Groups of lines that are parsed, or skipped, together: by default, each line alone."""
         for line in lines:
             yield [line]
 
@@ -70,7 +70,8 @@ class Format(ABC):
             Sentences whose `line` is the number of their first line; `path` is filled in later.
 
         Raises:
-            BadLine: The block is left out, or the error is reported with the path of the file.
+            BadLine: A line breaks the rules of the format. The reader skips the block, or reports
+                the error with the path of the file.
         """
 
 
@@ -95,7 +96,7 @@ def register_format(format: AnyFormat) -> AnyFormat:
 
 
 def find_format(name: str, setting: str = "format") -> type[Format]:
-    """The class of a registered format; `setting` is what error messages call the name."""
+    """The class of a registered format; error messages name the `setting` that chose it."""
     require_one_of(setting, name, _FORMATS)
     return _FORMATS[name]
 
@@ -140,7 +141,7 @@ def between_blank_lines(lines: Iterable[RawLine], separator: bytes = b"") -> Ite
 
 
 def check_column_names(columns: Sequence[str], needed: str, known: Sequence[str] = ()) -> None:
-    """That names differ, one is `needed`, and all are among `known` unless that is empty."""
+    """Refuse names unless they differ, one is `needed`, and `known`, if not empty, has them all."""
     named = not isinstance(columns, str) and isinstance(columns, Sequence)
     named = named and all(isinstance(name, str) and name for name in columns)
     require(named, f"columns must be a sequence of names, got {columns!r}")

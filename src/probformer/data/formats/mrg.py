@@ -50,9 +50,9 @@ class Mrg(Format):
             require_one_of("prepare", self.prepare, ["bllip"])
 
     def blocks(self, lines: Iterable[RawLine]) -> Iterator[Iterable[RawLine]]:
-        """Lines up to the end of a tree: words have no brackets in them.
+        """Lines up to the end of a tree, found by counting brackets, as words have none in them.
 
-        A bracket without a name begins a tree, even if the one before it has no end.
+        A line that starts with "( (" begins a tree, even if the one before it is not closed.
         """
         block: list[RawLine] = []
         depth = 0

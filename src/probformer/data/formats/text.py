@@ -1,4 +1,4 @@
-"""The format "text": a sentence a line, its words separated by white space."""
+"""The format "text": one sentence per line, its words separated by white space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format "tsv": a sentence a line, its text in one of several fields."""
+"""The format "tsv": one sentence per line, its text in one of several fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ TEXT, LABEL, LOGICAL_FORM = "text", "label", "logical_form"
 
 @dataclass(frozen=True)
 class Tsv(Format):
-    """Fields are separated by tabs; where the text comes last, as in "3 so so", also by spaces."""
+    """Fields are separated by tabs.
+
+    If the text is the last field, a line without tabs is split at spaces, as in "3 so so".
+    """
 
     name = "tsv"
     written = (
