@@ -20,10 +20,10 @@ from probformer.errors import InputError
 SNAPSHOT = TESTS / "messages.json"
 WRITING = bool(os.environ.get("PROBFORMER_WRITE_MESSAGES"))
 _FRESH = SNAPSHOT.with_suffix(".part")
-_TEMPORARY = re.compile(
+_TEMPORARY = re.compile(  # folders of tests are numbered in the order in which tests run
     rf"{re.escape(tempfile.gettempdir())}/pytest-of-\w+/pytest-\d+/(popen-gw\d+/)?"
+    r"[\w-]+?\d+(?=[/:;,\s]|$)"
 )
-_FOLDER = re.compile(r"TEMPORARY/[\w-]+?\d+(?=[/:\s]|$)")  # numbered in the order of the tests
 _seen: Counter[str] = Counter()
 _known: dict[str, str] = {}
 
@@ -41,7 +41,7 @@ def check_wording(message: str, *named: str) -> None:
     for part in named:
         assert part in message, f"{part!r} is not named in: {message}"
     assert "\n" not in message.strip(), f"more than one line: {message}"
-    message = _FOLDER.sub("TEMPORARY", _TEMPORARY.sub("TEMPORARY/", message.strip()))
+    message = _TEMPORARY.sub("TEMPORARY", message.strip())
     test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" (")[0].removeprefix("tests/")
     _seen[test] += 1
     key = test if _seen[test] == 1 else f"{test} #{_seen[test]}"
@@ -51,8 +51,7 @@ def check_wording(message: str, *named: str) -> None:
         return
     if not _known:
         _known.update(json.loads(SNAPSHOT.read_text(encoding="utf-8")))
-    wording = _FOLDER.sub("TEMPORARY", _known.get(key, ""))
-    assert message == wording, "other words than in tests/messages.json: `make messages`"
+    assert message == _known.get(key), "other words than in tests/messages.json: `make messages`"
 
 
 def keep_what_was_written() -> None:
