@@ -50,9 +50,9 @@ BEST = [name for name in shipped_configs() if name.endswith("-best")]
 @pytest.mark.parametrize("name", shipped_configs())
 def test_a_config_is_named_after_what_it_does(name):
     settings = read_settings(name, [])
-    task, _, rest = name.partition("-")
     assert settings.name == name
-    assert settings.task.kind == task
+    assert name.startswith(f"{settings.task.kind}-")
+    rest = name.removeprefix(f"{settings.task.kind}-")
     model = rest.rpartition("-")[2]
     kinds = {"pt": "pt", "best": "pt", "transformer": "transformer", "universal": "transformer"}
     assert settings.encoder.kind == kinds[model]

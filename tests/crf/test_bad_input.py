@@ -16,8 +16,8 @@ from probformer.crf.potentials import (
     Root,
     Rotary,
     SharedUV,
-    build_potentials,
 )
+from probformer.crf.potentials.words import build_word_potential
 from probformer.crf.structures import Independent
 from probformer.sentinels import ROOT, UNOBSERVED
 
@@ -167,7 +167,7 @@ FACTORS = {
     "gamma: true": ("gamma", lambda: UV(5, 3, 4, gamma=True)),
     "words: none": ("words", lambda: Potentials(None)),
     "words: class": ("words", lambda: Potentials(UV)),
-    "words: settings": ("words", lambda: build_potentials(5, 3, "uv")),
+    "words: settings": ("words", lambda: build_word_potential("uv", 5, 3)),
     "globals: root": ("globals", lambda: Potentials(UV(5, 3, 4), globals=Root(5, 3, 2))),
     "others: text": ("topic", lambda: Potentials(UV(5, 3, 4), topic="uv")),
     "rank: uv": ("rank", lambda: UV(5, 3, 0)),

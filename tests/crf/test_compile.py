@@ -44,15 +44,19 @@ def check(potentials, inference, dropout=0.0):
     assert backend.graphs == 1
 
 
+def long(*values):
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
 @pytest.mark.parametrize(
-    "words", ["full", "uv", "uv-blind", "uv-direction", "uvw", "shared-uv", "rotary"]
+    "words", ["uv", "rotary", *long("full", "uv-blind", "uv-direction", "uvw", "shared-uv")]
 )
 def test_every_word_potential(words):
     check(build(words), Inference(iterations=2))
 
 
 @pytest.mark.parametrize("extras", ["root", "all-dep", "dep-split", "root-single-split"])
-@pytest.mark.parametrize("asynchronous", [True, False])
+@pytest.mark.parametrize("asynchronous", [True, *long(False)])
 def test_every_extra(extras, asynchronous):
     inference = Inference(
         iterations=2,

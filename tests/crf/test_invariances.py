@@ -5,6 +5,7 @@ import torch
 
 from helpers.models import EXTRAS, WORDS, build, random_batch
 from probformer import Inference, mean_field
+from probformer.crf.normalisers import NORMALISERS
 
 FIELDS = ("z_scores", "z_marginals")
 
@@ -117,7 +118,7 @@ def test_empty_batches_and_sentences(extras, tolerance):
         assert post.z_scores.shape == (*size, 5)
 
 
-@pytest.mark.parametrize("normaliser", ["softmax", "relu", "squares"])
+@pytest.mark.parametrize("normaliser", NORMALISERS)
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_scores_of_any_size_give_distributions(scale, normaliser):
     potentials, (unary, mask) = build("full", "root-all-dep", torch.float32), random_batch()

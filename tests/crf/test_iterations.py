@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, mean_field, reference
-from probformer.crf.normalisers import softmax
+from probformer.crf.normalisers import NORMALISERS, softmax
 from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.testing import reference_sentence
 
@@ -159,8 +159,8 @@ def check_gradients(potentials, inference):
         damping_z=st.floats(0, 0.9),
         damping_h=st.floats(0, 0.9),
         tolerance=st.sampled_from([None, 1e-2]),
-        normaliser_z=st.sampled_from(["softmax", "squares", "relu"]),
-        normaliser_h=st.sampled_from(["softmax", "squares", "relu"]),
+        normaliser_z=st.sampled_from([*NORMALISERS]),
+        normaliser_h=st.sampled_from([*NORMALISERS]),
     ),
     seed=st.integers(0, 99),
 )

@@ -62,7 +62,8 @@ def test_energies_equal_the_oracle(extras):
     labels, heads = marginals_by_variable(potentials, post)
     for b, length in enumerate(mask.sum(1).tolist()):
         crf = reference_sentence(unary[b, :length], potentials)
-        q = oracle_marginals(crf, labels, heads, b, mask.shape[1])
+        symbols = [variable.symbol for variable in potentials.label_variables]
+        q = oracle_marginals(crf, symbols, labels, heads, b, mask.shape[1])
         torch.testing.assert_close(e[b], reference.energy(crf, q), rtol=1e-10, atol=1e-10)
         expected = reference.free_energy(crf, q, 1.5, 0.3)
         torch.testing.assert_close(f[b], expected, rtol=1e-10, atol=1e-10)
@@ -75,7 +76,7 @@ def test_the_posterior_of_another_model_has_no_energy():
         energy(unary, mask, build("uv"), post)
 
 
-def oracle_marginals(crf, labels, heads, b, n):
+def oracle_marginals(crf, symbols, labels, heads, b, n):
     """The distributions of one sentence of a batch, as the oracle names them."""
     q = {}
     keep = [*range(crf.n), *range(n, heads[0].shape[-1])]  # columns of words, without padding
@@ -83,10 +84,8 @@ def oracle_marginals(crf, labels, heads, b, n):
         match variable:
             case ("Z", i):
                 q[variable] = labels[0][b, i]
-            case ("ROOT",):
-                q[variable] = labels[1][b]
-            case ("Y",):
-                q[variable] = labels[2][b]
+            case (symbol,):  # of the whole sentence
+                q[variable] = labels[symbols.index(symbol)][b]
             case ("H", c, i):
                 q[variable] = heads[0][b, c, i, keep]
             case ("G", c, i):

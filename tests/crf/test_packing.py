@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kernels
 
 LENGTHS = (4, 0, 7, 1, 2)
 """One is missing, one is alone."""
-UNROOTED = [name for name in EXTRAS if "root" not in name]
+BY_WORD = [name for name in EXTRAS if build("uv", name).is_by_word]
 
 
 def packing_of(lengths=LENGTHS, longest=8):
@@ -35,7 +35,7 @@ def rows(values, lengths=LENGTHS):
     return out
 
 
-@pytest.mark.parametrize("extras", UNROOTED)
+@pytest.mark.parametrize("extras", BY_WORD)
 @pytest.mark.parametrize("words", WORDS)
 def test_packed_is_padded(words, extras):
     potentials, inference = build(words, extras), Inference(iterations=3)

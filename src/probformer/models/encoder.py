@@ -47,13 +47,7 @@ class Encoder(nn.Module):
         else:
             nn.init.normal_(self.word_scores.weight, std=settings.initial_scores)
         if potentials is None:
-            self.potentials = build_potentials(
-                settings.labels,
-                settings.channels,
-                settings.potential,
-                settings.root,
-                settings.globals,
-            )
+            self.potentials = build_potentials(settings)
         else:
             self.potentials = as_potentials(potentials)
             self._check_sizes()

@@ -15,7 +15,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from probformer.config.settings import GlobalSettings, PotentialSettings, RootSettings
+from probformer.config.settings import EncoderSettings
 from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
 from probformer.crf.potentials.root import Root
@@ -41,7 +41,7 @@ class Potentials(nn.Module):
         words: WordPotential,
         root: Root | None = None,
         globals: Global | None = None,
-        **others: Factor,
+        **others: Factor | None,
     ) -> None:
         super().__init__()
         require_kind("words", words, WordPotential)
@@ -51,7 +51,7 @@ class Potentials(nn.Module):
         self.root = root
         self.globals = globals
         for name, factor in others.items():
-            require_kind(name, factor, Factor)
+            require_kind(name, factor, Factor, type(None))
             self.add_module(name, factor)
         self._names = ("words", "root", "globals", *others)
         if root is not None:
@@ -181,26 +181,12 @@ def as_potentials(potentials: Potentials | WordPotential) -> Potentials:
     return potentials if isinstance(potentials, Potentials) else Potentials(potentials)
 
 
-def build_potentials(
-    labels: int,
-    channels: int,
-    words: PotentialSettings,
-    root: RootSettings | None = None,
-    globals: GlobalSettings | None = None,
-) -> Potentials:
-    """Potentials with the published initialisation.
-
-    Args:
-        labels: d, the number of labels of a word.
-        channels: h, the number of head variables of a word.
-        words: the settings of the factor between words.
-        root: those of the factor with ROOT; None for none.
-        globals: those of the factor with global features; None for none.
-    """
+def build_potentials(settings: EncoderSettings) -> Potentials:
+    """The factors that the settings of an encoder describe, with the published initialisation."""
+    labels, channels = settings.labels, settings.channels
+    root, globals = settings.root, settings.globals
     return Potentials(
-        build_word_potential(words, labels, channels),
-        Root(labels, channels, root.labels) if root else None,
-        Global(labels, channels, globals.count, globals.mode, globals.features)
-        if globals
-        else None,
+        build_word_potential(settings.potential, labels, channels),
+        root and Root(labels, channels, root.labels),
+        globals and Global(labels, channels, globals.count, globals.mode, globals.features),
     )
