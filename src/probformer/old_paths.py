@@ -14,6 +14,7 @@ MOVED = {
     "probformer.analysis.describing": "probformer.analysis.describe.description",
     "probformer.analysis.drawing": "probformer.analysis.draw",
     "probformer.analysis.reading": "probformer.analysis.marginals",
+    "probformer.analysis.trees": "probformer.crf.decoding",
     "probformer.baselines": "probformer.models.transformer",
     "probformer.encoder": "probformer.models.encoder",
     "probformer.energy": "probformer.crf.energy",

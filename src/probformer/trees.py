@@ -1,3 +1,3 @@
-"""The public name of `probformer.analysis.trees`: trees from probabilities of heads."""
+"""The public name of `probformer.crf.decoding`: trees from probabilities of heads."""
 
-from probformer.analysis.trees import *  # noqa: F403
+from probformer.crf.decoding import *  # noqa: F403

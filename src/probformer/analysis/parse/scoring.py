@@ -18,7 +18,7 @@ from probformer.analysis.parse.attachment import (
     baseline_hits,
     hits_of,
 )
-from probformer.analysis.trees import DECODERS, argmax_heads, decode
+from probformer.crf.decoding import DECODERS, argmax_heads, decode
 from probformer.data.sentence import Sentence
 from probformer.errors import require, require_one_of
 from probformer.runs.run_folder import Run

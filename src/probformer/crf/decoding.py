@@ -1,7 +1,11 @@
-"""Decoding: one head for each word, from the log probabilities of heads.
+"""Decoding: from the log probabilities of heads to a tree, or to one head for each word.
 
 `scores[i, j]` is log P(word j heads word i), `root[i]` is log P(ROOT heads word i). Without `root`
 any word may be the root of the tree, all with the probability 1/n.
+
+The result has the largest sum of scores, so other scores may be given, together with `root`. Those
+of a model of trees give its most probable tree. Marginal probabilities, without the logarithm, give
+the tree with the largest expected number of right heads (minimum Bayes risk).
 
 A tree has a forbidden arc (−∞) only if every tree has one, and then as few as possible. Decoding is
 deterministic: ties are always broken the same way.

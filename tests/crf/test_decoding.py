@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.messages import refused
-from probformer.analysis.trees import argmax_heads, decode, projective_tree, spanning_tree
+from probformer.crf.decoding import argmax_heads, decode, projective_tree, spanning_tree
 from probformer.sentinels import ROOT
 
 
