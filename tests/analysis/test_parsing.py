@@ -22,7 +22,6 @@ from probformer.analysis.parse.attachment import (
     Accuracy,
     baseline_hits,
     group_of,
-    is_punctuation,
 )
 from probformer.analysis.parse.command import parse_file
 from probformer.analysis.parse.scoring import ANY, AVERAGE, ParserOptions, parse_sentences
@@ -152,15 +151,6 @@ def test_random_heads_are_uniform():
     uas, uuas = np.mean([baseline_hits(gold, chance)[RANDOM] for _ in range(4000)], axis=0)
     np.testing.assert_allclose(uas, 1 / n, atol=0.02)
     np.testing.assert_allclose(uuas, [0, *[1 - (1 - 1 / n) ** 2] * (n - 1)], atol=0.02)
-
-
-def test_punctuation_without_tags():
-    words = ("well", ",", "«", "e-mail", "$", "...")
-    expected = [False, True, True, False, False, True]
-    assert is_punctuation(Sentence(words)).tolist() == expected
-    assert is_punctuation(Sentence(words, {"upos": ("_",) * 6})).tolist() == expected
-    tagged = Sentence(words[:2], {"upos": ("PUNCT", "SYM")})
-    assert is_punctuation(tagged).tolist() == [True, False]
 
 
 def test_sentences_need_heads():

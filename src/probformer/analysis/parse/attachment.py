@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probformer.data.attachment import is_punctuation
 from probformer.data.sentence import Sentence
 from probformer.sentinels import ROOT
 
@@ -46,7 +46,8 @@ class Score:
 
     def add(self, sentence: Sentence, hits: Mapping[str, Floats]) -> None:
         """Add a sentence: for each way, the result of `hits_of`."""
-        ones, words = np.ones(len(sentence)), ~is_punctuation(sentence)
+        words = ~is_punctuation(sentence.words, sentence.columns.get("upos"))
+        ones = np.ones(len(sentence))
         arcs = np.array(sentence.heads) != ROOT
         for way, (right, found) in hits.items():
             values = np.stack([ones, right, arcs, found])
@@ -95,16 +96,3 @@ def baseline_hits(gold: Ints, chance: np.random.Generator) -> dict[str, Floats]:
         RIGHT: hits_of(gold, after),
         RANDOM: hits_of(gold, anywhere).mean(1),
     }
-
-
-def is_punctuation(sentence: Sentence) -> NDArray[np.bool_]:
-    """(n,): by the universal tag, or by the characters where there is none."""
-    tags = sentence.columns.get("upos", "_" * len(sentence))
-    return np.array(
-        [
-            all(unicodedata.category(sign).startswith("P") for sign in word)
-            if tag == "_"
-            else tag == "PUNCT"
-            for word, tag in zip(sentence.words, tags, strict=True)
-        ]
-    )
