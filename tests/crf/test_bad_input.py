@@ -93,7 +93,7 @@ def test_devices_do_not_mix():
         mean_field(UNARY, MASK, build().to("meta"))
 
 
-@pytest.mark.parametrize("structure", [3, "tree", len, Inference])
+@pytest.mark.parametrize("structure", [3, "trees", ["tree", "line"], [], len, Inference])
 def test_head_structures(structure):
     with refused("heads"):
         mean_field(UNARY, MASK, build(), Inference(heads=structure))

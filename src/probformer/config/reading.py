@@ -165,6 +165,9 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
             raise InputError(f"{where} must be a table of settings, got {value!r}")
         return from_dict(_choose(classes, value, where), value, f"{where}.")
     origins = [typing.get_origin(option) for option in options]
+    if tuple in origins and isinstance(value, (list, tuple)):
+        item, _ = typing.get_args(options[origins.index(tuple)])  # tuple[item, ...]
+        return tuple(_convert(item, one, f"{where}[{i}]") for i, one in enumerate(value))
     if Literal in origins:
         if not (callable(value) and Callable in origins):
             require_one_of(where, value, typing.get_args(options[origins.index(Literal)]))

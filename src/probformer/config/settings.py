@@ -12,7 +12,7 @@ from probformer.errors import require, require_between, require_whole
 GlobalMode = Literal["all-dep", "dep-split", "single-split"]
 Readout = Literal["scores", "marginals", "root"]
 NormaliserName = Literal["softmax", "relu", "squares"]
-HeadStructure = Literal["independent"]
+HeadStructure = Literal["independent", "tree", "projective"]
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,18 @@ class Inference(Settings):
     function with the same arguments; also a `probformer.crf.structures.Structure`."""
     normaliser_h: NormaliserName | Callable[..., Any] = "softmax"
     """How scores of heads become distributions, likewise; "softmax" if `heads` is a Structure."""
-    heads: HeadStructure | Callable[..., Any] = "independent"
-    """How the heads of a channel depend on each other: "independent", or a
-    `probformer.crf.structures.Structure` of your own."""
+    heads: HeadStructure | tuple[HeadStructure, ...] | Callable[..., Any] = "independent"
+    """How the heads of a channel depend on each other: "independent"; "tree", so that they form a
+    tree under ROOT; or "projective", a tree without crossing arcs. A list has a name for each
+    channel. Also a `probformer.crf.structures.Structure` of your own."""
+    single_root: bool = True
+    """Whether exactly one word of a tree has ROOT as its head, or one or more."""
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the heads of a channel form a tree."""
+        given = self.heads if isinstance(self.heads, tuple) else (self.heads,)
+        return any(name in ("tree", "projective") for name in given)
 
     def check(self) -> None:
         require_whole("iterations", self.iterations)
@@ -61,6 +70,9 @@ class Inference(Settings):
         require_between("step_h", self.step_h, 0, 1, low_open=True)
         require_between("damping_z", self.damping_z, 0, 1, high_open=True)
         require_between("damping_h", self.damping_h, 0, 1, high_open=True)
+        require(self.heads != (), "heads must have a name for each channel, got none")
+        message = "normaliser_h must be 'softmax' where heads form trees"
+        require(not self.has_trees or self.normaliser_h == "softmax", message)
 
     def steps(self, t: int) -> tuple[float, float]:
         """α_Z and α_H in iteration t = 0, 1, …
@@ -200,7 +212,7 @@ class EncoderSettings(Settings):
     potential: PotentialSettings = field(default_factory=UVSettings)
     """The factor between a word and its head."""
     root: RootSettings | None = None
-    """The factor with ROOT; by default none."""
+    """The factor with ROOT; by default none, or, where heads form trees, one with one label."""
     globals: GlobalSettings | None = None
     """The factor with global features; by default none."""
     inference: Inference = field(default_factory=Inference)
@@ -252,8 +264,22 @@ class EncoderSettings(Settings):
         require_between("dropout", self.dropout, 0, 1, high_open=True)
         if self.initial_scores is not None:
             require_between("initial_scores", self.initial_scores, 0, low_open=True)
+        heads = self.inference.heads
+        if isinstance(heads, tuple):
+            message = f"inference.heads must have {self.channels} names, one for each channel"
+            require(len(heads) == self.channels, f"{message}, got {len(heads)}")
+        if self.inference.has_trees:
+            self._check_trees()
         without_root = self.readout == "root" and self.root is None
         require(not without_root, "readout 'root' needs a root: give root.labels (d_root)")
+
+    def _check_trees(self) -> None:
+        """Trees have a ROOT, and no heads but words and ROOT."""
+        if self.root is None:
+            object.__setattr__(self, "root", RootSettings(labels=1))
+        mode = None if self.globals is None else self.globals.mode
+        message = "globals.mode must not be 'all-dep' where heads form trees: a global is no word"
+        require(mode != "all-dep", message)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,12 @@ from probformer.config import Inference
 from probformer.crf.energy import energy_of
 from probformer.crf.evidence import Evidence
 from probformer.crf.fused import FusedIterations, can_fuse
-from probformer.crf.input_checks import check_inputs, check_packing
+from probformer.crf.input_checks import (
+    check_head_structure,
+    check_inputs,
+    check_observed_trees,
+    check_packing,
+)
 from probformer.crf.posterior import Posterior
 from probformer.crf.potentials import Potentials, WordPotential, as_potentials
 from probformer.crf.variables import (
@@ -75,6 +80,7 @@ def mean_field(
         check_packing(packing, mask)
     evidence = Evidence() if evidence is None else evidence
     check_inputs(unary, mask, potentials, dropout, generator, evidence)
+    check_head_structure(potentials, inference)
     kernels = can_fuse(unary, potentials, inference, evidence, trace, attention)
     if packing is not None and (attention or not kernels):
         padded = packing.sentences(unary), packing.mask()
@@ -94,6 +100,7 @@ def mean_field(
         if not attention:
             return _posterior(labels, [], potentials, mask, unary.dtype)
 
+    check_observed_trees(inference, mask, evidence)
     h = head_variables(unary, mask, potentials, inference, evidence, drop)
     heads = [kind.start() for kind in h]
     steps, moving = [], mask.new_ones(len(mask))

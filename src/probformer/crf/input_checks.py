@@ -11,8 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from probformer.config import Inference
 from probformer.crf.evidence import Evidence
 from probformer.crf.potentials import Potentials
+from probformer.crf.structures import head_structure
 from probformer.errors import InputError, require, require_between, require_kind, require_whole
 from probformer.packing import Packing
 from probformer.sentinels import ROOT, UNOBSERVED
@@ -61,6 +63,39 @@ def check_inputs(
             f"unary must be finite, got {unary[sentence, word, label].item()} at {where}"
         )
     _check_evidence_values(mask, potentials, evidence)
+
+
+def check_head_structure(potentials: Potentials, inference: Inference) -> None:
+    """Trees need ROOT and no other heads but words; a list has a structure for each channel."""
+    if isinstance(inference.heads, tuple):
+        count, channels = len(inference.heads), potentials.words.channels
+        message = f"heads must have a name for each of the {channels} channels, got {count}"
+        require(count == channels, message)
+    if inference.has_trees:
+        message = f"heads {inference.heads!r} needs potentials with a root, which heads a word"
+        require(potentials.root is not None, message)
+        others = [factor for factor in potentials.with_columns if factor.column_field not in _TREE]
+        message = "heads that form trees are words and ROOT alone, but the potentials have others"
+        require(not others, f"{message}, such as global features with mode 'all-dep'")
+
+
+def check_observed_trees(inference: Inference, mask: Tensor, evidence: Evidence) -> None:
+    """Observed heads must be part of an assignment that the structure of heads allows."""
+    if evidence.heads is None or not may_read_values(evidence.heads):
+        return
+    structure = head_structure(inference)
+    for sentence, channels in enumerate(evidence.heads.tolist()):
+        words = mask[sentence].nonzero().flatten().tolist()
+        place = {word: i for i, word in enumerate(words)}  # padding may be in front
+        for channel, heads in enumerate(channels):
+            known: list[int] = [place.get(heads[word], heads[word]) for word in words]
+            fault = structure.of_channel(channel).fault(known)
+            if fault is not None:
+                where = f"in sentence {sentence}, channel {channel}, word {fault[0]}"
+                raise InputError(f"evidence.heads must be part of a tree, but {where} {fault[1]}")
+
+
+_TREE = ("head_marginals", "root_head_marginals")
 
 
 def check_packing(packing: Packing, mask: Tensor, first_is_free: bool = False) -> None:

@@ -235,7 +235,8 @@ def mean_field(
     rules = dict.fromkeys(crf.labels, of_labels) | dict.fromkeys(crf.heads, of_heads)
     structures = dict.fromkeys(crf.labels, label_structure(inference))
     structures |= dict.fromkeys(crf.heads, row_structure(inference))
-    structures |= {v: head_structure(inference) for v in crf.heads if v[0] == "H"}
+    joint_heads = head_structure(inference)
+    structures |= {v: joint_heads.of_channel(v[1]) for v in crf.heads if v[0] == "H"}
 
     def distributions(variables: list[Variable], scores: Q) -> Q:
         found: Q = {}

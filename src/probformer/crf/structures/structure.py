@@ -9,15 +9,10 @@ are independent of each other are one structure; heads of a channel that form a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-
-from probformer.config import Inference
-from probformer.crf.normalisers import NORMALISERS, Normaliser, softmax
-from probformer.errors import require, require_kind
 
 
 class Structure(ABC):
@@ -42,6 +37,10 @@ class Structure(ABC):
         Returns:
             (B, …, values), zero for forbidden values.
         """
+
+    def of_channel(self, channel: int) -> Structure:
+        """The structure of one channel; another one only where channels differ."""
+        return self
 
     def __call__(self, scores: Tensor, forbidden: Tensor) -> Tensor:
         """`marginals`, so that a structure can be used as a normaliser."""
@@ -99,62 +98,14 @@ class Structure(ABC):
         """
         return True
 
+    def fault(self, heads: Sequence[int]) -> tuple[int, str] | None:
+        """Why no assignment has these heads in a channel, for error messages.
 
-class Independent(Structure):
-    """Variables that are independent of each other: each is normalised from its row of scores.
+        Args:
+            heads: of each word: the position of its head, `sentinels.ROOT`, or
+                `sentinels.UNOBSERVED` for a head that is not known.
 
-    Args:
-        normaliser: from scores and forbidden values to distributions, as those in `normalisers`.
-    """
-
-    def __init__(self, normaliser: Normaliser = softmax) -> None:
-        self.normaliser = normaliser
-        self.is_softmax = normaliser is softmax
-
-    def marginals(self, scores: Tensor, forbidden: Tensor) -> Tensor:
-        return self.normaliser(scores, forbidden)
-
-    def log_partition(self, scores: Tensor, forbidden: Tensor) -> Tensor | None:
-        if not self.is_softmax:
-            return None
-        none = forbidden.all(-1, keepdim=True)
-        rows = scores.masked_fill(forbidden & ~none, -torch.inf).logsumexp(-1)
-        return rows.masked_fill(none.squeeze(-1), 0.0).flatten(1).sum(1)
-
-    def entropy(
-        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
-    ) -> Tensor | None:
-        """From the marginals alone, as rows are independent, so that it holds for mixtures, too."""
-        return row_entropy(marginals) if self.is_softmax else None
-
-
-def row_entropy(marginals: Tensor) -> Tensor:
-    """Σ H of rows that are independent of each other, (B, …, values) -> (B,)."""
-    return torch.special.entr(marginals).flatten(1).sum(1)
-
-
-def label_structure(inference: Inference) -> Structure:
-    """The structure of Z, and that of the label variables of factors."""
-    return _as_structure(inference.normaliser_z)
-
-
-def head_structure(inference: Inference) -> Structure:
-    """The structure of H; that of the head variables of other factors is `row_structure`."""
-    if inference.heads == "independent":
-        return _as_structure(inference.normaliser_h)
-    require_kind("heads", inference.heads, Structure)
-    message = "normaliser_h must be 'softmax' where heads is a Structure"
-    require(inference.normaliser_h == "softmax", message)
-    return cast(Structure, inference.heads)
-
-
-def row_structure(inference: Inference) -> Structure:
-    """The structure of the head variables of factors, such as split global features."""
-    return _as_structure(inference.normaliser_h)
-
-
-def _as_structure(given: str | Callable[..., Any]) -> Structure:
-    """A normaliser, by its name or as a function, means independent rows."""
-    if isinstance(given, Structure):
-        return given
-    return Independent(NORMALISERS[given] if isinstance(given, str) else given)
+        Returns:
+            The position of a word, and what is wrong with it; None if an assignment has them.
+        """
+        return None
