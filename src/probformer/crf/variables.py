@@ -109,7 +109,7 @@ def label_variables(
     for i, variable in enumerate(potentials.label_variables):
         shape = *variable.shape(batch, n), variable.values
         index = evidence.index(variable.name)
-        padding = _padding(variable, mask)
+        padding = padding_of(variable, mask)
         forbidden, observed = _conditioned(structure, padding, index, variable.values)
         kinds.append(
             Variables(
@@ -159,12 +159,12 @@ def head_variables(
     heads = potentials.heads(n)
     kinds = [kind(heads, head_structure(inference), excluded.unsqueeze(1), index)]
     for variable in potentials.head_variables:
-        padding, index = _padding(variable, mask), evidence.index(variable.name)
+        padding, index = padding_of(variable, mask), evidence.index(variable.name)
         kinds.append(kind(variable, row_structure(inference), padding, index))
     return kinds
 
 
-def _padding(variable: Variable, mask: Tensor) -> Tensor:
+def padding_of(variable: Variable, mask: Tensor) -> Tensor:
     """True at padding: (B, n, 1), or (B, 1, n, 1) with channels; false (1, 1) without words."""
     if not variable.per_word:
         return mask.new_zeros(1, 1)
