@@ -3,14 +3,16 @@
 import pytest
 import torch
 
-from crf.test_iterations import run_oracle
+from crf.test_iterations import assert_equal, run_oracle
 from helpers.models import build, random_batch
 from outside.idle import Idle
+from outside.one_label import OneLabel
 from outside.one_root import OneRoot
 from outside.sharper import sharper
 from outside.topic import Topic
 from probformer import Evidence, Inference, mean_field, reference
 from probformer.crf.energy import energy, free_energy
+from probformer.crf.fused import kernels_support
 from probformer.crf.structures import Independent, Structure
 from probformer.potentials import UV, Potentials, Root
 from probformer.sentinels import ROOT, UNOBSERVED
@@ -182,6 +184,32 @@ def test_inference_with_a_head_structure_is_the_oracles():
         torch.testing.assert_close(post.trace[-1].free_energy[b], expected)
     roots = post.root_head_marginals.sum(-1)
     torch.testing.assert_close(roots, torch.ones_like(roots))
+
+
+@pytest.mark.parametrize("extras", ["plain", "root", "root-topic"])
+def test_inference_with_a_label_structure_is_the_oracles(extras):
+    inference = Inference(iterations=2, lambda_h=0.6, normaliser_z=OneLabel())
+    potentials, (unary, mask) = build("uv", extras), random_batch((4, 2, 1))
+    labels = torch.full((3, 4), UNOBSERVED)
+    labels[1, 0] = 2
+    for evidence in (None, Evidence(labels=labels)):
+        post = mean_field(unary, mask, potentials, inference, evidence=evidence, trace=True)
+        runs = run_oracle(unary, mask, potentials, inference, evidence)
+        assert_equal(post, runs)
+        for b, (crf, q, scores) in enumerate(runs):
+            block, observed = [("Z", i) for i in range(crf.n)], {}
+            if evidence is not None and b == 1:
+                assert post.z_marginals[b, 1].tolist() == [0, 0, 1, 0, 0]
+                observed = {("Z", 0): 2}
+            joint = reference.joint(crf, OneLabel(), block, scores, observed)
+            rows = sum(torch.special.entr(q[v]).sum() for v in block)
+            expected = reference.free_energy(crf, q, 1.0, 0.6) + rows - joint.entropy
+            torch.testing.assert_close(post.trace[-1].free_energy[b], expected)
+
+
+def test_packed_sentences_have_label_structures_of_their_own():
+    inference = Inference(iterations=2, normaliser_z=OneLabel())
+    assert not kernels_support(inference)
 
 
 def test_the_free_energy_of_a_structure_is_undefined_for_mixtures():

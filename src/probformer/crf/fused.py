@@ -19,7 +19,7 @@ from probformer.config import Inference
 from probformer.crf.evidence import Evidence
 from probformer.crf.normalisers import softmax
 from probformer.crf.potentials import Factor, Potentials
-from probformer.crf.structures import head_structure, label_structure
+from probformer.crf.structures import Independent, head_structure, label_structure
 from probformer.crf.variables import Belief, Variables, dropout_at, padding_of
 from probformer.packing import Packing
 
@@ -56,10 +56,14 @@ def can_fuse(
 
 
 def kernels_support(inference: Inference) -> bool:
-    """Asynchronous softmax updates of heads, any step size, no damping, fixed iterations."""
+    """Asynchronous softmax updates of heads, any step size, no damping, fixed iterations.
+
+    Labels are independent: in a packed row, a joint structure would reach over several sentences.
+    """
     return (
         inference.asynchronous
         and head_structure(inference).is_softmax
+        and isinstance(label_structure(inference), Independent)
         and not inference.damping_h
         and inference.tolerance is None
     )

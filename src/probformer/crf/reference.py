@@ -269,7 +269,7 @@ def mean_field(
             elif isinstance(structures[v], Independent):
                 found[v] = structures[v].marginals(scores[v], crf.forbidden(v))
             elif v not in found:
-                block = [other for other in variables if other[:2] == v[:2]]  # of its channel
+                block = [other for other in variables if _block(other) == _block(v)]
                 found |= joint(crf, structures[v], block, scores, observed).marginals
         return found
 
@@ -302,6 +302,11 @@ def mean_field(
     return q, scores
 
 
+def _block(variable: Variable) -> Variable:
+    """What variables that a structure takes together share: all but the place in the sentence."""
+    return variable[:-1] or variable
+
+
 @dataclass(frozen=True)
 class Joint:
     """The distribution of variables that depend on each other, by a sum over assignments."""
@@ -318,10 +323,11 @@ def joint(
     scores: Q,
     observed: Mapping[Variable, int] | None = None,
 ) -> Joint:
-    """Sums over all assignments of the heads of a channel that the structure allows."""
+    """Sums over all assignments of these variables that the structure allows."""
 
-    def as_head(value: int) -> int:
-        return ROOT if value == crf.n and crf.T_root is not None else value
+    def meaning(variable: Variable, value: int) -> int:
+        is_root = variable[0] == "H" and value == crf.n and crf.T_root is not None
+        return ROOT if is_root else value
 
     choices = []
     for v in variables:
@@ -330,7 +336,7 @@ def joint(
     assignments = [
         values
         for values in itertools.product(*choices)
-        if structure.allows([as_head(value) for value in values])
+        if structure.allows([*map(meaning, variables, values)])
     ]
     totals = torch.stack(
         [

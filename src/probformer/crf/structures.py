@@ -1,6 +1,7 @@
 """Structures of label and head variables: from the scores of a block of variables to its Q.
 
-A block is all variables of one kind: all labels Z, or all heads H. `mean_field` passes a structure
+A block is all variables of one kind: all labels Z, or all heads H; a label of the sentence, such as
+ROOT's, is a block of one variable. `mean_field` passes a structure
 the block's messages divided by λ and the forbidden values; the structure decides which joint
 assignments there are, and computes marginals, log-partition function and entropy. Variables that
 are independent of each other are one structure; heads of a channel that form a tree are another.
@@ -89,13 +90,15 @@ class Structure(ABC):
         return forbidden | (index >= 0) & (values != index)
 
     def allows(self, values: Sequence[int]) -> bool:
-        """Whether the heads of one channel of one sentence may take these values together.
+        """Whether variables of one sentence, of heads those of one channel, may take these values.
 
         `reference` calls it to enumerate the allowed assignments.
 
         Args:
-            values: of each word: the position of its head, or `sentinels.ROOT`. Values that are
-                forbidden for a single word do not occur.
+            values: of each variable, in the order of words: a label's index; of a head its
+                position, `sentinels.ROOT`, or n and more for a column of another factor, as they
+                follow one another in H. Values that are forbidden for a single variable do not
+                occur.
         """
         return True
 
@@ -128,13 +131,33 @@ class Independent(Structure):
         return row_entropy(marginals) if self.is_softmax else None
 
 
+class OfSentence(Structure):
+    """One variable of each sentence, with scores (B, values), as a block of one variable.
+
+    Args:
+        structure: the structure of blocks (B, variables, values).
+    """
+
+    def __init__(self, structure: Structure) -> None:
+        self.structure = structure
+
+    def marginals(self, scores: Tensor, forbidden: Tensor) -> Tensor:
+        return self.structure.marginals(scores.unsqueeze(1), forbidden.unsqueeze(1)).squeeze(1)
+
+    def entropy(
+        self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
+    ) -> Tensor | None:
+        scores, marginals, forbidden = (x.unsqueeze(1) for x in (scores, marginals, forbidden))
+        return self.structure.entropy(scores, marginals, forbidden, step)
+
+
 def row_entropy(marginals: Tensor) -> Tensor:
     """Σ H of rows that are independent of each other, (B, …, values) -> (B,)."""
     return torch.special.entr(marginals).flatten(1).sum(1)
 
 
 def label_structure(inference: Inference) -> Structure:
-    """The structure of Z, and that of the label variables of factors."""
+    """The structure of Z, and that of each kind of label variables of factors."""
     return _as_structure(inference.normaliser_z)
 
 

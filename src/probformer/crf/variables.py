@@ -14,7 +14,14 @@ from probformer.config import Inference
 from probformer.crf.evidence import Evidence
 from probformer.crf.potentials import Potentials
 from probformer.crf.potentials.factor import Variable, observed_columns
-from probformer.crf.structures import Structure, head_structure, label_structure, row_structure
+from probformer.crf.structures import (
+    Independent,
+    OfSentence,
+    Structure,
+    head_structure,
+    label_structure,
+    row_structure,
+)
 
 Dropout = Callable[[Tensor], Tensor]
 
@@ -105,9 +112,11 @@ def label_variables(
 ) -> list[Variables]:
     """Z, then the label variables of factors, such as ROOT's."""
     batch, n, _ = unary.shape
-    structure, kinds = label_structure(inference), []
+    of_words, kinds = label_structure(inference), []
     for i, variable in enumerate(potentials.label_variables):
         shape = *variable.shape(batch, n), variable.values
+        is_block = len(shape) > 2 or isinstance(of_words, Independent)
+        structure = of_words if is_block else OfSentence(of_words)
         index = evidence.index(variable.name)
         padding = padding_of(variable, mask)
         forbidden, observed = _conditioned(structure, padding, index, variable.values)
