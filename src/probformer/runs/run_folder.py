@@ -94,9 +94,13 @@ def write_description(
         run: The run to describe.
         init: The run whose encoder training starts from.
         data: By split, the digest of its sentences.
+
+    Raises:
+        InputError: A setting is a function or an object of Python.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     settings, task = run.settings, type(run.task)
+    to_toml(settings)  # refuses what files cannot hold, before anything is written
+    folder.mkdir(parents=True, exist_ok=True)
     config = {
         "model_type": "probformer",
         "format_version": FORMAT_VERSION,
