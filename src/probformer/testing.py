@@ -135,7 +135,10 @@ def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.Sente
 def _as_oracle_sees(factor: Factor, n: int) -> reference.OtherFactor:
     labels = {key: v.values for v in factor.label_variables for key in _each(v, n)}
     heads = {key: v.values for v in factor.head_variables for key in _each(v, n)}
-    return reference.OtherFactor(labels, heads, lambda q: factor.reference_score(q, n))
+    forbidden = None
+    if factor.columns(n):
+        (forbidden,) = factor.forbidden_columns(torch.ones(1, n, dtype=torch.bool))
+    return reference.OtherFactor(labels, heads, lambda q: factor.reference_score(q, n), forbidden)
 
 
 def _each(variable: Variable, n: int) -> list[reference.Variable]:
@@ -176,6 +179,7 @@ def assert_messages_are_gradients(
         rows = torch.stack([values[key] for key in _each(variable, n)])
         return rows.view(*variable.shape(1, n), -1)
 
+    cannot_be = {variable: crf.forbidden(variable) for variable in crf.heads}
     labels = potentials.label_variables
     heads = [potentials.heads(n), *potentials.head_variables]
     x = potentials.prepare([stack(q, variable) for variable in labels])
@@ -184,9 +188,9 @@ def assert_messages_are_gradients(
     to_labels[0] = to_labels[0] + unary
     for variable, message in zip(heads, to_heads, strict=True):
         expected = -stack(gradients, variable)
-        # The diagonal is not a value of H, so the message to it is not defined.
-        diagonal = torch.eye(n, message.shape[-1], dtype=torch.bool) & (variable.symbol == "H")
-        message = message.masked_fill(diagonal, 0.0)
+        # A message to a value that cannot be taken, such as the word itself, is not defined.
+        forbidden = stack(cannot_be, variable)
+        message, expected = (x.masked_fill(forbidden, 0.0) for x in (message, expected))
         _assert_close(message, expected, tolerance, f"to {variable.symbol}")
     for variable, message in zip(labels, to_labels, strict=True):
         expected = -stack(gradients, variable)

@@ -10,8 +10,16 @@ from accelerate import Accelerator
 
 from helpers.messages import refused
 from helpers.runs import PT, TRANSFORMER, settings
-from probformer.analysis.marginals import SentenceMarginals, _batches, channel_of, infer_sentences
+from probformer.analysis.marginals import (
+    SentenceMarginals,
+    _batches,
+    channel_of,
+    infer_sentence,
+    infer_sentences,
+    task_answer,
+)
 from probformer.config import VocabularySettings
+from probformer.runs.prediction import predict
 from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 
@@ -116,3 +124,17 @@ def test_a_long_sentence_is_read_by_itself():
         [3],
     ]
     assert [len(batch) for batch in _batches([("a",)] * 130)] == [64, 64, 2]
+
+
+def test_training_mode_is_left_as_it_was(tmp_path: Path):
+    run = run_of(tmp_path, {**PT, "dropout": 0.5})
+    run.model.train()
+    run.model.head.eval()
+    first, again = (infer_sentence(run, SENTENCES[0]) for _ in range(2))
+    np.testing.assert_array_equal(first.labels, again.labels)  # without dropout
+    assert task_answer(run, first) == task_answer(run, again)
+    answers = [predict(run, SENTENCES[:1]) for _ in range(2)]
+    assert answers[0] == answers[1]
+    assert run.model.training
+    assert run.model.encoder.training
+    assert not run.model.head.training

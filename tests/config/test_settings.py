@@ -1,9 +1,14 @@
 """Settings from TOML and Python: typed, checked, unknown keys refused by name."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from helpers.messages import refused
+from helpers.runs import ready, settings
+from outside.one_root import OneRoot
+from outside.sharper import sharper
 from probformer.config import (
     EncoderSettings,
     FullSettings,
@@ -16,6 +21,7 @@ from probformer.config import (
     from_dict,
     from_toml,
     to_dict,
+    to_toml,
 )
 
 TOML = """
@@ -172,3 +178,13 @@ def test_settings_from_python_are_checked_too():
         from_dict(EncoderSettings, None)
     with refused("path"):
         from_toml(EncoderSettings, None)
+
+
+def test_objects_of_python_cannot_be_written(tmp_path):
+    with refused("inference.heads", "OneRoot"):
+        to_toml(EncoderSettings(inference=Inference(heads=OneRoot())))
+    given = settings()
+    inference = replace(given.encoder.inference, normaliser_z=sharper)
+    with refused("encoder.inference.normaliser_z", "sharper"):
+        ready(replace(given, encoder=replace(given.encoder, inference=inference)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

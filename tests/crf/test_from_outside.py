@@ -3,13 +3,16 @@
 import pytest
 import torch
 
-from crf.test_iterations import run_oracle
+from crf.test_iterations import assert_equal, run_oracle
 from helpers.models import build, random_batch
+from outside.idle import Idle
+from outside.one_label import OneLabel
 from outside.one_root import OneRoot
 from outside.sharper import sharper
 from outside.topic import Topic
 from probformer import Evidence, Inference, mean_field, reference
 from probformer.crf.energy import energy, free_energy
+from probformer.crf.fused import kernels_support
 from probformer.crf.structures import Independent, Structure
 from probformer.potentials import UV, Potentials, Root
 from probformer.sentinels import ROOT, UNOBSERVED
@@ -31,6 +34,44 @@ def with_topic(extras="root"):
 @pytest.mark.parametrize("extras", ["plain", "root", "all-dep", "root-dep-split"])
 def test_messages_of_a_factor_are_gradients(extras):
     assert_messages_are_gradients(with_topic(extras))
+
+
+@pytest.mark.parametrize("extras", ["plain", "root", "all-dep", "root-all-dep"])
+def test_messages_of_a_factor_with_columns_are_gradients(extras):
+    given = build("uv", extras)
+    factors = {"idle": Idle(D, H), "topic": Topic(D, TOPICS), "second": Idle(D, H, ways=1)}
+    potentials = Potentials(given.words, given.root, given.globals, **factors).double()
+    assert_messages_are_gradients(potentials)
+
+
+def test_a_wrong_message_to_a_column_does_not_pass():
+    class Twice(Idle):
+        def head_scores(self, x):
+            return 2 * super().head_scores(x)
+
+    with pytest.raises(AssertionError, match="to H"):
+        assert_messages_are_gradients(Potentials(UV(D, H, 4), idle=Twice(D, H)).double())
+
+
+def test_energies_of_a_factor_with_columns_are_the_oracles():
+    potentials, (unary, mask) = build("uv", "all-dep-idle"), random_batch()
+    inference = Inference(iterations=2, lambda_h=0.6)
+    post = mean_field(unary, mask, potentials, inference, trace=True)
+    total = energy(unary, mask, potentials, post)
+    for b, (crf, q, _) in enumerate(run_oracle(unary, mask, potentials, inference)):
+        torch.testing.assert_close(total[b], reference.energy(crf, q))
+        expected = reference.free_energy(crf, q, 1.0, 0.6)
+        torch.testing.assert_close(post.trace[-1].free_energy[b], expected)
+
+
+def test_enumeration_knows_the_columns_of_a_factor():
+    """A lone word is idle in some way, of which it cannot be in the last."""
+    potentials = Potentials(UV(2, 1, 2), idle=Idle(2, 1, ways=3)).double()
+    unary = torch.randn(1, 2, dtype=torch.float64)
+    exact = reference.enumerate_exactly(reference_sentence(unary, potentials))
+    scores = unary[0] + potentials.idle.W[0, :2]
+    assert exact.log_partition == pytest.approx(scores.flatten().logsumexp(0).item())
+    assert exact.marginals["H", 0, 0][[0, 3]].tolist() == [0, 0]
 
 
 def test_a_wrong_message_does_not_pass():
@@ -143,6 +184,32 @@ def test_inference_with_a_head_structure_is_the_oracles():
         torch.testing.assert_close(post.trace[-1].free_energy[b], expected)
     roots = post.root_head_marginals.sum(-1)
     torch.testing.assert_close(roots, torch.ones_like(roots))
+
+
+@pytest.mark.parametrize("extras", ["plain", "root", "root-topic"])
+def test_inference_with_a_label_structure_is_the_oracles(extras):
+    inference = Inference(iterations=2, lambda_h=0.6, normaliser_z=OneLabel())
+    potentials, (unary, mask) = build("uv", extras), random_batch((4, 2, 1))
+    labels = torch.full((3, 4), UNOBSERVED)
+    labels[1, 0] = 2
+    for evidence in (None, Evidence(labels=labels)):
+        post = mean_field(unary, mask, potentials, inference, evidence=evidence, trace=True)
+        runs = run_oracle(unary, mask, potentials, inference, evidence)
+        assert_equal(post, runs)
+        for b, (crf, q, scores) in enumerate(runs):
+            block, observed = [("Z", i) for i in range(crf.n)], {}
+            if evidence is not None and b == 1:
+                assert post.z_marginals[b, 1].tolist() == [0, 0, 1, 0, 0]
+                observed = {("Z", 0): 2}
+            joint = reference.joint(crf, OneLabel(), block, scores, observed)
+            rows = sum(torch.special.entr(q[v]).sum() for v in block)
+            expected = reference.free_energy(crf, q, 1.0, 0.6) + rows - joint.entropy
+            torch.testing.assert_close(post.trace[-1].free_energy[b], expected)
+
+
+def test_packed_sentences_have_label_structures_of_their_own():
+    inference = Inference(iterations=2, normaliser_z=OneLabel())
+    assert not kernels_support(inference)
 
 
 def test_the_free_energy_of_a_structure_is_undefined_for_mixtures():

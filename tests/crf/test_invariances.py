@@ -65,7 +65,7 @@ def test_the_order_of_a_batch_does_not_matter():
     torch.testing.assert_close(first.head_marginals[order], second.head_marginals)
 
 
-@pytest.mark.parametrize("extras", EXTRAS)
+@pytest.mark.parametrize("extras", [name for name in EXTRAS if "idle" not in name])
 @pytest.mark.parametrize("words", ["full-blind", "uv-blind", "uvw-blind", "shared-uv-blind"])
 def test_without_distances_word_order_does_not_matter(words, extras):
     potentials, (unary, mask) = build(words, extras), random_batch((6,))

@@ -57,6 +57,9 @@ def oracle_evidence(crf, evidence, b):
                 if value == UNOBSERVED and crf.all_dep and evidence.globals is not None:
                     value = int(evidence.globals[b, c, i])
                     value = value if value == UNOBSERVED else crf.first_global + value
+                if value == UNOBSERVED and "idle" in evidence.others:
+                    value = int(evidence.others["idle"][b, c, i])
+                    value = value if value == UNOBSERVED else crf.first_other + value
             case ("G", c, i) if evidence.globals is not None:
                 value = int(evidence.globals[b, c, i])
         if value != UNOBSERVED:
@@ -83,7 +86,12 @@ def assert_equal(post, runs, tolerance=1e-9):
                     if crf.T_root is not None:
                         close(post.root_head_marginals[b, c, i], rest[0])
                     if crf.all_dep:
-                        close(post.global_marginals[b, c, i], q[variable][crf.first_global :])
+                        features = q[variable][crf.first_global : crf.first_other]
+                        close(post.global_marginals[b, c, i], features)
+                    if "idle_marginals" in post.others:
+                        close(
+                            post.others["idle_marginals"][b, c, i], q[variable][crf.first_other :]
+                        )
                 case ("G", c, i):
                     close(post.global_marginals[b, c, i], q[variable])
 
@@ -189,7 +197,11 @@ def test_evidence(run, extras):
         globals_[0, 0, 1], globals_[2, 0, 0] = 3, 1
         if potentials.globals.mode == "all-dep":
             globals_[2, 0, 0] = UNOBSERVED  # there, a head is observed already
-    evidence = Evidence(labels=labels, heads=heads, root=root, globals=globals_)
+    others = {}
+    if "idle" in extras:
+        others["idle"] = torch.full((3, h, n), UNOBSERVED)
+        others["idle"][0, 2, 3], others["idle"][1, 0, 0] = 1, 0
+    evidence = Evidence(labels=labels, heads=heads, root=root, globals=globals_, others=others)
     post = mean_field(unary, mask, potentials, RUNS[run], evidence=evidence)
     assert_equal(post, run_oracle(unary, mask, potentials, RUNS[run], evidence))
     assert post.z_marginals[0, 1].tolist() == [0, 0, 0, 1, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from outside.idle import Idle
 from outside.topic import Topic
 from probformer.crf.potentials import (
     UV,
@@ -46,6 +47,7 @@ EXTRAS = {
     "root-all-dep": lambda h: {"root": Root(D, h, 7), "globals": Global(D, h, 4, "all-dep")},
     "root-dep-split": lambda h: {"root": Root(D, h, 7), "globals": Global(D, h, 4, "dep-split")},
     "root-single-split": lambda h: {"root": Root(D, h, 7), "globals": Global(D, h, 4)},
+    "all-dep-idle": lambda h: {"globals": Global(D, h, 4, "all-dep"), "idle": Idle(D, h)},
     "root-topic": lambda h: {"root": Root(D, h, 7), "topic": Topic(D, 4)},
 }
 

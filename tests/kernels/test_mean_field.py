@@ -16,11 +16,12 @@ from helpers.kernel_runs import (
     parts,
     run,
 )
-from helpers.models import EXTRAS, WORDS, build, random_batch
+from helpers.models import EXTRAS, WORDS, D, H, build, random_batch
 from helpers.runs import PT, settings
+from outside.idle import Idle
 from probformer import Evidence, Inference, mean_field
 from probformer.crf import fused, reference
-from probformer.crf.potentials import UV, as_potentials
+from probformer.crf.potentials import UV, Factor, Potentials, Variable, as_potentials
 from probformer.packing import Packing
 from probformer.testing import reference_sentence
 from probformer.training.progress import Reporter
@@ -81,6 +82,51 @@ def test_extras_equal_the_oracle(words, extras):
     actual, actual_gradients = run(potentials, unary, mask, TWICE)
     assert_close(actual, expected)
     assert_close(actual_gradients, expected_gradients)
+
+
+@pytest.mark.parametrize("inference", [TWICE, MIXED])
+@pytest.mark.parametrize(
+    "lengths", [(4, 2, 1), pytest.param((short.LONGEST + 2, 1), marks=pytest.mark.long)]
+)
+def test_columns_that_a_factor_forbids(lengths, inference):
+    """Also for a lone word, all of whose heads are forbidden."""
+    potentials = Potentials(UV(D, H, 4), idle=Idle(D, H, ways=1)).double()
+    unary, mask = random_batch(lengths)
+    unary = unary.requires_grad_()
+    expected = parts(mean_field(unary, mask, potentials, inference, trace=True))
+    expected_gradients = gradients(expected, [unary, *potentials.parameters()])
+    actual, actual_gradients = run(potentials, unary, mask, inference)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+def test_head_variables_without_channels():
+    potentials, (unary, mask) = Potentials(UV(D, H, 4), pick=Pick(D)).double(), random_batch((4, 2))
+    unary = unary.requires_grad_()
+    expected = parts(mean_field(unary, mask, potentials, TWICE, trace=True))
+    expected_gradients = gradients(expected, [unary, *potentials.parameters()])
+    actual, actual_gradients = run(potentials, unary, mask, TWICE)
+    assert_close(actual, expected)
+    assert_close(actual_gradients, expected_gradients)
+
+
+class Pick(Factor):
+    """A choice of each word, in all channels together: W[k, a] scores choice k with label a."""
+
+    head_variables = (Variable("pick", "P", 3, "pick_marginals", per_word=True),)
+
+    def __init__(self, labels):
+        super().__init__()
+        self.W = torch.nn.Parameter(torch.randn(3, labels))
+
+    def prepare(self, q, *own):
+        return q
+
+    def head_scores(self, x):
+        return x @ self.W.mT
+
+    def label_messages(self, p, x):
+        return (p @ self.W,)
 
 
 @pytest.mark.long
@@ -144,7 +190,13 @@ def test_one_long_sentence_does_not_slow_down_the_others():
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("words", "extras"),
-    [("uv", "single-split"), ("uv", "all-dep"), ("shared-uv", "plain"), ("rotary", "plain")],
+    [
+        ("uv", "single-split"),
+        ("uv", "all-dep"),
+        ("uv", "all-dep-idle"),
+        ("shared-uv", "plain"),
+        ("rotary", "plain"),
+    ],
 )
 def test_packed_sentences(words, extras):
     assert_packed_sentences_equal_padded_ones(words, extras, TWICE, longest=48, tail=60)

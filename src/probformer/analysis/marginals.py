@@ -14,7 +14,7 @@ from torch import Tensor
 from probformer.crf.evidence import Evidence
 from probformer.crf.posterior import Posterior
 from probformer.errors import InputError, counted, is_out_of_memory, require
-from probformer.models.readout import Output
+from probformer.models.readout import Output, evaluation_mode
 from probformer.runs.prediction import encoded_batch
 from probformer.runs.run_folder import Run
 
@@ -142,18 +142,21 @@ def task_answer(run: Run, marginals: SentenceMarginals) -> dict[str, Any]:
     """The task's answer, from the same forward pass as these marginals."""
     assert marginals.output is not None
     word_of = run.vocabulary.encode(marginals.words).word_of
-    return run.task.answer(marginals.output, marginals.words, word_of)
+    with evaluation_mode(run.model):
+        return run.task.answer(marginals.output, marginals.words, word_of)
 
 
 @torch.no_grad()
 def _infer(
     run: Run, batch: Sequence[tuple[str, ...]], evidence: Evidence | None
 ) -> Iterator[SentenceMarginals]:
-    model, device = run.model.eval(), next(run.model.parameters()).device
+    model, device = run.model, next(run.model.parameters()).device
     tokens, mask, word_of = encoded_batch(run.vocabulary, batch)
     observed = {} if evidence is None else {"evidence": evidence}
     try:
-        posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
+        with evaluation_mode(model):
+            posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
+            representation = model.encoder.representation(posterior)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
@@ -162,7 +165,7 @@ def _infer(
         raise InputError(f"out of memory: {what}") from None
     steps = posterior.trace
     assert steps
-    output = Output(model.encoder.representation(posterior), posterior, model.readout)
+    output = Output(representation, posterior, model.readout)
     for row, words in enumerate(batch):
         alone = output.sentence(row, len(word_of[row]))
         traced = [_marginals_of_row(step, row) for step in steps]

@@ -97,8 +97,17 @@ def to_dict(settings: Settings) -> dict[str, Any]:
 
 
 def to_toml(settings: Settings) -> str:
-    """Settings as a TOML document that `from_toml` reads back."""
-    return _table(to_dict(settings), "").lstrip("\n")
+    """Settings as a TOML document that `from_toml` reads back.
+
+    Raises:
+        InputError: A setting is a function or an object of Python, such as a `Structure`.
+    """
+    values = to_dict(settings)
+    for name, value in flat(values).items():
+        kind = getattr(value, "__name__", type(value).__name__)
+        message = f"{name} is an object of Python, {kind}, which cannot be written to a file"
+        require(not callable(value), message)
+    return _table(values, "").lstrip("\n")
 
 
 def differences(first: Settings, second: Settings) -> dict[str, tuple[Any, Any]]:

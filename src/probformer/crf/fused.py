@@ -18,13 +18,15 @@ from torch import Tensor
 from probformer.config import Inference
 from probformer.crf.evidence import Evidence
 from probformer.crf.normalisers import softmax
-from probformer.crf.potentials import Potentials
-from probformer.crf.structures import head_structure, label_structure
-from probformer.crf.variables import Belief, Variables, dropout_at
+from probformer.crf.potentials import Factor, Potentials
+from probformer.crf.structures import Independent, head_structure, label_structure
+from probformer.crf.variables import Belief, Variables, dropout_at, padding_of
 from probformer.packing import Packing
 
 HALF = torch.bfloat16
 """The only half precision with kernels: scores divided by λ_H overflow in float16."""
+FORBIDDEN = -1e30
+"""The score of a forbidden column: finite, as kernels multiply it by log₂ e."""
 
 
 def can_fuse(
@@ -54,10 +56,14 @@ def can_fuse(
 
 
 def kernels_support(inference: Inference) -> bool:
-    """Asynchronous softmax updates of heads, any step size, no damping, fixed iterations."""
+    """Asynchronous softmax updates of heads, any step size, no damping, fixed iterations.
+
+    Labels are independent: in a packed row, a joint structure would reach over several sentences.
+    """
     return (
         inference.asynchronous
         and head_structure(inference).is_softmax
+        and isinstance(label_structure(inference), Independent)
         and not inference.damping_h
         and inference.tolerance is None
     )
@@ -73,6 +79,19 @@ def _observes_heads(potentials: Potentials, evidence: Evidence) -> bool:
 def _mixes_heads(inference: Inference) -> bool:
     """Whether a step size below one mixes Q_H with that of the iteration before."""
     return any(inference.steps(t)[1] < 1 for t in range(inference.iterations))
+
+
+def _forbidden_columns(factor: Factor, mask: Tensor, packing: Packing | None) -> Tensor | None:
+    """(B, 1, n, m), true where a word cannot have a column of the factor as its head.
+
+    None if that is at padding only: there the log-normaliser of kernels is +∞.
+    """
+    if type(factor).forbidden_columns is Factor.forbidden_columns:
+        return None
+    if packing is None:
+        return factor.forbidden_columns(mask).unsqueeze(1)
+    forbidden = factor.forbidden_columns(packing.mask())
+    return packing.pack(forbidden, mask.shape[1]).unsqueeze(1)
 
 
 def kernels_run_on(device: torch.device) -> bool:
@@ -143,7 +162,6 @@ class FusedIterations:
         self.potentials = potentials
         self.inference = inference
         self.labels = labels
-        self.padding = ~mask[:, None, :, None]
         self.weight = inference.lambda_h_for(potentials.words.labels)
         self.rate = rate
         self.drop = dropout_at(rate, generator)
@@ -151,6 +169,13 @@ class FusedIterations:
         self.packing = Packing.of_padded(mask)
         if packing is not None:
             self.packing = packing.covering(len(self.mask))
+        others = potentials.factors[1:]
+        self.forbidden = [_forbidden_columns(factor, mask, packing) for factor in others]
+        self.padding = {
+            i: padding_of(variable, mask)
+            for i, factor in enumerate(others)
+            for variable in factor.head_variables
+        }
         self.dtype = dtype_of_products(unary)
         matrices = potentials.words.matrices(self.packing.longest)
         self.scale, self.angles = matrices.scale, matrices.angles
@@ -209,14 +234,20 @@ class FusedIterations:
         x = self.potentials.prepare_others(labels)
         scores = [f.head_scores(part) for f, part in zip(factors, x, strict=True)]
         scores = [None if s is None else s.float() / self.weight for s in scores]
-        own = [bool(factor.head_variables) for factor in factors]
-        columns = [s for s, is_own in zip(scores, own, strict=True) if not is_own and s is not None]
+        scores = [
+            s if s is None or excluded is None else s.masked_fill(excluded, FORBIDDEN)
+            for s, excluded in zip(scores, self.forbidden, strict=True)
+        ]
+        columns = [s for i, s in enumerate(scores) if i not in self.padding and s is not None]
         to_z, normaliser, words = self._word_messages(labels[0], columns, old, t, remember)
 
-        def marginals(score: Tensor, is_own: bool) -> Tensor:
-            return softmax(score, self.padding) if is_own else (score - normaliser).exp()
+        def marginals(score: Tensor, i: int) -> Tensor:
+            if i in self.padding:  # of a head variable of the factor's own
+                return softmax(score, self.padding[i])
+            p, excluded = (score - normaliser).exp(), self.forbidden[i]
+            return p if excluded is None else p.masked_fill(excluded, 0.0)
 
-        heads = [None if s is None else marginals(s, o) for s, o in zip(scores, own, strict=True)]
+        heads = [None if s is None else marginals(s, i) for i, s in enumerate(scores)]
         if old is not None:
             _, step = self.inference.steps(t)
             pairs = zip(heads, old.others, strict=True)

@@ -3,8 +3,9 @@
 One sentence at a time, potentials as dense numbers. A variable is named by a tuple:
 ("Z", i) the label of word i, ("ROOT",) the label of ROOT, ("H", c, i) the head of word i in
 channel c, ("G", c, i) its split global feature. The values of H are the words 0 … n−1, then ROOT,
-then the all-dep global features, if the model has these. Q maps each variable to its distribution.
-Everything but `enumerate_exactly` is differentiable. Speed is no aim here.
+then the all-dep global features, then the columns of other factors, if the model has these. Q maps
+each variable to its distribution. Everything but `enumerate_exactly` is differentiable. Speed is no
+aim here.
 """
 
 from __future__ import annotations
@@ -40,7 +41,15 @@ class OtherFactor:
     heads: Mapping[Variable, int]
     """Its head variables, likewise."""
     score: Callable[[Q], Tensor]
-    """Its part of −E(Q), linear in the distribution of each variable."""
+    """Its part of −E(Q), linear in the distribution of each variable; with columns, only they are
+    the values of H."""
+    forbidden: Tensor | None = None
+    """(n, columns), true where word i cannot have one of its columns as head; None without."""
+
+    @property
+    def columns(self) -> int:
+        """The number of values that it adds to each H."""
+        return 0 if self.forbidden is None else self.forbidden.shape[1]
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,12 @@ class SentenceField:
         return self.n + (self.T_root is not None)
 
     @property
+    def first_other(self) -> int:
+        """The value of H that means the first column of the first other factor with columns."""
+        joint = self.B.shape[1] if self.B is not None and self.all_dep else 0
+        return self.first_global + joint
+
+    @property
     def split(self) -> Tensor | None:
         """B where global features have variables of their own."""
         return None if self.all_dep else self.B
@@ -103,18 +118,30 @@ class SentenceField:
                 assert self.T_root is not None
                 return self.T_root.shape[2]
             case ("H", _, _):
-                joint = self.B.shape[1] if self.B is not None and self.all_dep else 0
-                return self.first_global + joint
+                return self.first_other + sum(factor.columns for factor in self.others)
             case _:
                 assert self.B is not None
                 return self.B.shape[1]
 
     def forbidden(self, variable: Variable) -> Tensor:
-        """True where a value cannot be taken: no word heads itself."""
-        values = torch.zeros(self.size(variable), dtype=torch.bool)
-        if variable[0] == "H":
-            values[variable[2]] = True
-        return values
+        """True where a value cannot be taken: no word heads itself, and what a factor forbids."""
+        if variable[0] != "H":
+            return torch.zeros(self.size(variable), dtype=torch.bool)
+        _, _, i = variable
+        values = [j == i for j in range(self.first_other)]
+        for factor in self.others:
+            if factor.forbidden is not None:
+                values += factor.forbidden[i].tolist()
+        return torch.tensor(values)
+
+    def scores_of_others(self, q: Q) -> Tensor:
+        """The part of −E(Q) of all other factors."""
+        total, first = self.S.new_zeros(()), self.first_other
+        for factor in self.others:
+            last = first + factor.columns
+            columns = {v: p[first:last] for v, p in q.items() if v[0] == "H" and factor.columns}
+            total, first = total + factor.score(q | columns), last
+        return total
 
     def score(self, c: int, i: int, j: int, q: Q) -> Tensor:
         """F_ic(j) (eqs. 3, 34): the score of value j of H_i in channel c."""
@@ -138,12 +165,10 @@ def energy(crf: SentenceField, q: Q) -> Tensor:
                 assert crf.B is not None
                 total = total - q[variable] @ crf.B[c] @ q["Z", i]
             case ("H", c, i):
-                for j in range(crf.size(variable)):
+                for j in range(crf.first_other):
                     if j != i:
                         total = total - q[variable][j] * crf.score(c, i, j, q)
-    for factor in crf.others:
-        total = total - factor.score(q)
-    return total
+    return total - crf.scores_of_others(q)
 
 
 def free_energy(
@@ -173,16 +198,14 @@ def free_energy(
 def message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
     """The message to a variable from all factors, the unary scores included: −∂E/∂Q."""
     total = _paper_message(crf, variable, q)
-    for factor in crf.others:
-        total = total + _slope(factor, variable, q, crf.size(variable))
-    return total
+    return total + _slope(crf, variable, q) if crf.others else total
 
 
-def _slope(factor: OtherFactor, variable: Variable, q: Q, size: int) -> Tensor:
-    """∂score/∂Q of one variable: as the score is linear in it, differences from zero suffice."""
-    values = torch.eye(size, dtype=q[variable].dtype)
-    at_zero = factor.score(q | {variable: torch.zeros_like(values[0])})
-    return torch.stack([factor.score(q | {variable: value}) - at_zero for value in values])
+def _slope(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
+    """The message from other factors: as scores are linear in Q, differences from zero suffice."""
+    values = torch.eye(crf.size(variable), dtype=q[variable].dtype)
+    at_zero = crf.scores_of_others(q | {variable: torch.zeros_like(values[0])})
+    return torch.stack([crf.scores_of_others(q | {variable: value}) - at_zero for value in values])
 
 
 def _paper_message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
@@ -191,9 +214,10 @@ def _paper_message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
         return crf.S.new_zeros(crf.size(variable))
     match variable:
         case ("H", c, i):  # F, eqs. 3 and 34
-            zero = crf.S.new_zeros(())
-            values = range(crf.size(variable))
-            return torch.stack([crf.score(c, i, j, q) if j != i else zero for j in values])
+            zero, rest = crf.S.new_zeros(()), crf.size(variable) - crf.first_other
+            values = range(crf.first_other)
+            scores = [crf.score(c, i, j, q) if j != i else zero for j in values]
+            return torch.stack(scores + rest * [zero])
         case ("G", c, i):  # eqs. 40 and 48
             assert crf.B is not None
             return crf.B[c] @ q["Z", i]
@@ -211,7 +235,7 @@ def _paper_message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
         if crf.T_root is not None:
             total = total + q["H", c, i][crf.n] * (crf.T_root[c] @ q[("ROOT",)])
         if crf.B is not None and crf.all_dep:
-            total = total + q["H", c, i][crf.first_global :] @ crf.B[c]
+            total = total + q["H", c, i][crf.first_global : crf.first_other] @ crf.B[c]
     if crf.split is not None:
         for c, b in enumerate(crf.split):
             total = total + q["G", c, i] @ b
@@ -246,7 +270,7 @@ def mean_field(
             elif isinstance(structures[v], Independent):
                 found[v] = structures[v].marginals(scores[v], crf.forbidden(v))
             elif v not in found:
-                block = [other for other in variables if other[:2] == v[:2]]  # of its channel
+                block = [other for other in variables if _block(other) == _block(v)]
                 found |= joint(crf, structures[v], block, scores, observed).marginals
         return found
 
@@ -279,6 +303,11 @@ def mean_field(
     return q, scores
 
 
+def _block(variable: Variable) -> Variable:
+    """What variables that a structure takes together share: all but the place in the sentence."""
+    return variable[:-1] or variable
+
+
 @dataclass(frozen=True)
 class Joint:
     """The distribution of variables that depend on each other, by a sum over assignments."""
@@ -295,10 +324,11 @@ def joint(
     scores: Q,
     observed: Mapping[Variable, int] | None = None,
 ) -> Joint:
-    """Sums over all assignments of the heads of a channel that the structure allows."""
+    """Sums over all assignments of these variables that the structure allows."""
 
-    def as_head(value: int) -> int:
-        return ROOT if value == crf.n and crf.T_root is not None else value
+    def meaning(variable: Variable, value: int) -> int:
+        is_root = variable[0] == "H" and value == crf.n and crf.T_root is not None
+        return ROOT if is_root else value
 
     choices = []
     for v in variables:
@@ -307,7 +337,7 @@ def joint(
     assignments = [
         values
         for values in itertools.product(*choices)
-        if structure.allows([as_head(value) for value in values])
+        if structure.allows([*map(meaning, variables, values)])
     ]
     totals = torch.stack(
         [

@@ -14,7 +14,14 @@ from probformer.config import Inference
 from probformer.crf.evidence import Evidence
 from probformer.crf.potentials import Potentials
 from probformer.crf.potentials.factor import Variable, observed_columns
-from probformer.crf.structures import Structure, head_structure, label_structure, row_structure
+from probformer.crf.structures import (
+    Independent,
+    OfSentence,
+    Structure,
+    head_structure,
+    label_structure,
+    row_structure,
+)
 
 Dropout = Callable[[Tensor], Tensor]
 
@@ -105,11 +112,13 @@ def label_variables(
 ) -> list[Variables]:
     """Z, then the label variables of factors, such as ROOT's."""
     batch, n, _ = unary.shape
-    structure, kinds = label_structure(inference), []
+    of_words, kinds = label_structure(inference), []
     for i, variable in enumerate(potentials.label_variables):
         shape = *variable.shape(batch, n), variable.values
+        is_block = len(shape) > 2 or isinstance(of_words, Independent)
+        structure = of_words if is_block else OfSentence(of_words)
         index = evidence.index(variable.name)
-        padding = _padding(variable, mask)
+        padding = padding_of(variable, mask)
         forbidden, observed = _conditioned(structure, padding, index, variable.values)
         kinds.append(
             Variables(
@@ -159,12 +168,12 @@ def head_variables(
     heads = potentials.heads(n)
     kinds = [kind(heads, head_structure(inference), excluded.unsqueeze(1), index)]
     for variable in potentials.head_variables:
-        padding, index = _padding(variable, mask), evidence.index(variable.name)
+        padding, index = padding_of(variable, mask), evidence.index(variable.name)
         kinds.append(kind(variable, row_structure(inference), padding, index))
     return kinds
 
 
-def _padding(variable: Variable, mask: Tensor) -> Tensor:
+def padding_of(variable: Variable, mask: Tensor) -> Tensor:
     """True at padding: (B, n, 1), or (B, 1, n, 1) with channels; false (1, 1) without words."""
     if not variable.per_word:
         return mask.new_zeros(1, 1)

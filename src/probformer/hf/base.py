@@ -20,7 +20,7 @@ from probformer.errors import InputError, require
 from probformer.hf.configuration import ProbformerConfig
 from probformer.hf.folders import check_description, check_folder, refuse_misfits
 from probformer.hf.outputs import EncoderOutputs, encode
-from probformer.runs.run_folder import build_encoder
+from probformer.models.build import build_encoder
 
 _OF_SENTENCES = ("encoder.potentials.root.", "encoder.cls")
 """Weights that an encoder has only if its read-out classifies whole sentences."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
 import torch
@@ -96,6 +97,18 @@ class Model(nn.Module):
         """
         posterior = self.encoder(words, mask, attention=attention, packing=packing)
         return Output(self.encoder.representation(posterior), posterior, self.readout)
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Within the context all modules are in evaluation mode, afterwards as they were."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
 
 
 class Projection(nn.Linear):

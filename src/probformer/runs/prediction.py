@@ -16,6 +16,7 @@ from torch import Tensor
 from probformer.data.layout import padded
 from probformer.data.vocabulary import MASK, Vocabulary
 from probformer.errors import counted, require
+from probformer.models.readout import evaluation_mode
 from probformer.runs.run_folder import Run, load_run
 from probformer.viz.words import escaped
 
@@ -98,11 +99,12 @@ def predict(run: Run, sentences: Sequence[Sequence[str]]) -> list[dict[str, Any]
         return []
     tokens, mask, word_of = encoded_batch(run.vocabulary, sentences)
     device = next(run.model.parameters()).device
-    output = run.model(tokens.to(device), mask.to(device), attention=run.task.needs_heads)
-    return [
-        run.task.answer(output.sentence(row, len(own)), words, own)
-        for row, (words, own) in enumerate(zip(sentences, word_of, strict=True))
-    ]
+    with evaluation_mode(run.model):
+        output = run.model(tokens.to(device), mask.to(device), attention=run.task.needs_heads)
+        return [
+            run.task.answer(output.sentence(row, len(own)), words, own)
+            for row, (words, own) in enumerate(zip(sentences, word_of, strict=True))
+        ]
 
 
 def encoded_batch(

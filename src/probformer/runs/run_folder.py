@@ -44,10 +44,12 @@ from probformer.models.build import build_encoder
 from probformer.models.readout import Model
 from probformer.runs.files import read_json, read_tensors, write_json, write_tensors, write_text
 from probformer.runs.model_card import model_card
-from probformer.tasks import Task, build_task
+from probformer.tasks import MakeTask, Task, build_task
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
+TASK_CLASS = "task_class"
+"""The key of config.json that names the class of a task that the library does not have."""
 
 
 @dataclass(frozen=True)
@@ -92,19 +94,23 @@ def write_description(
         run: The run to describe.
         init: The run whose encoder training starts from.
         data: By split, the digest of its sentences.
+
+    Raises:
+        InputError: A setting is a function or an object of Python.
     """
+    settings, task = run.settings, type(run.task)
+    to_toml(settings)  # refuses what files cannot hold, before anything is written
     folder.mkdir(parents=True, exist_ok=True)
-    settings = run.settings
-    write_json(
-        folder / "config.json",
-        {
-            "model_type": "probformer",
-            "format_version": FORMAT_VERSION,
-            "vocabulary": len(run.vocabulary),
-            "encoder": to_dict(settings.encoder),
-            "task": {**to_dict(settings.task), **run.task.state()},
-        },
-    )
+    config = {
+        "model_type": "probformer",
+        "format_version": FORMAT_VERSION,
+        "vocabulary": len(run.vocabulary),
+        "encoder": to_dict(settings.encoder),
+        "task": {**to_dict(settings.task), **run.task.state()},
+    }
+    if task is not type(build_task(settings.task, run.vocabulary)):
+        config[TASK_CLASS] = f"{task.__module__}.{task.__qualname__}"
+    write_json(folder / "config.json", config)
     write_text(folder / "tokenizer.json", run.vocabulary.to_json() + "\n")
     environment = {**_environment(), "init": init and str(init), "data": dict(data or {})}
     write_json(folder / "environment.json", environment)
@@ -131,20 +137,23 @@ def read_environment(folder: Path) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
-def load_run(folder: str | Path) -> Run:
+def load_run(folder: str | Path, make_task: MakeTask = build_task) -> Run:
     """Load a trained model.
 
     Args:
         folder: A run folder, or one that `save_pretrained` of `probformer.hf` wrote.
+        make_task: What was passed to `probformer.training.start.prepare`, if the run was trained
+            for a task of your own.
 
     Returns:
         The run with the weights of its best epoch, in evaluation mode.
 
     Raises:
-        InputError: A file is missing, damaged or of another format version.
+        InputError: A file is missing, damaged or of another format version; or the task is one of
+            your own, and `make_task` is not given.
     """
     folder = Path(folder)
-    run = load_description(folder)
+    run = load_description(folder, make_task)
     weights = folder / WEIGHTS
     require(weights.is_file(), f"{folder}: has no weights yet: {WEIGHTS} is missing")
     try:
@@ -156,7 +165,7 @@ def load_run(folder: str | Path) -> Run:
     return run
 
 
-def load_description(folder: Path) -> Run:
+def load_description(folder: Path, make_task: MakeTask = build_task) -> Run:
     """Build a run from the files of its folder, without loading the trained weights."""
     path = folder / "config.json"
     require(path.is_file(), f"{folder}: is no run folder: config.json is missing")
@@ -166,10 +175,13 @@ def load_description(folder: Path) -> Run:
         known = f"this version reads {FORMAT_VERSION}"
         raise InputError(f"{folder}: has the format version {version!r}, {known}")
     require(config.get("task", {}) is not None, f"{folder}: has an encoder only, without a task")
+    if make_task is build_task and TASK_CLASS in config:
+        needed = "pass the function that makes it to load_run, or to prepare, as make_task"
+        raise InputError(f"{folder}: its task, {config[TASK_CLASS]}, is one of your own: {needed}")
     vocabulary = Vocabulary.load(folder / "tokenizer.json")
     try:
         settings = _settings(folder, config)
-        task = build_task(settings.task, vocabulary)
+        task = make_task(settings.task, vocabulary)
         task.load_state(config["task"])
         encoder = build_encoder(encoder_settings(config["encoder"]), config["vocabulary"])
     except (KeyError, TypeError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from probformer.config import (
     ClassificationSettings,
     CogsSettings,
@@ -22,6 +24,9 @@ from probformer.tasks.ner import NER
 from probformer.tasks.objective import Objective, WeightPenalty
 from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Task
+
+MakeTask = Callable[[TaskSettings, Vocabulary], Task]
+"""From settings and vocabulary to a task, as `build_task` does."""
 
 
 def build_task(settings: TaskSettings, vocabulary: Vocabulary) -> Task:

@@ -22,7 +22,7 @@ from probformer.runs.run_folder import (
     load_description,
     read_environment,
 )
-from probformer.tasks import Task
+from probformer.tasks import MakeTask, Task
 from probformer.training.checkpoints import BEST, Progress
 from probformer.training.progress import Reporter
 
@@ -67,8 +67,8 @@ def is_resumed(settings: RunSettings, folder: Path, resume: bool, reporter: Repo
     return resume and begun
 
 
-def check_same_classes(task: Task, folder: Path) -> None:
-    before = load_description(folder)
+def check_same_classes(task: Task, folder: Path, make_task: MakeTask) -> None:
+    before = load_description(folder, make_task)
     same = before.vocabulary.words == task.vocabulary.words and before.task.state() == task.state()
     message = "the data is not that of the run: its words or classes differ"
     require(same, f"{folder}: {message}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
 
-from probformer.config import RunSettings, TaskSettings
+from probformer.config import RunSettings
 from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.data.randomness import Purpose, derive_seed
-from probformer.data.vocabulary import Vocabulary
 from probformer.errors import counted
 from probformer.models.build import build_encoder
 from probformer.models.readout import Model
@@ -23,7 +21,7 @@ from probformer.runs.run_folder import (
     write_description,
     write_settings,
 )
-from probformer.tasks import Task, build_auxiliary, build_task
+from probformer.tasks import MakeTask, build_auxiliary, build_task
 from probformer.training.loop import AfterEpoch, Training
 from probformer.training.processes import on_main_process
 from probformer.training.progress import Reporter
@@ -50,7 +48,7 @@ def prepare(
     resume: bool = False,
     stop: StopSignal | None = None,
     after_epoch: AfterEpoch = lambda line: None,
-    make_task: Callable[[TaskSettings, Vocabulary], Task] = build_task,
+    make_task: MakeTask = build_task,
 ) -> Training:
     """Read the data, build the model, and go back to the last checkpoint of a run to resume.
 
@@ -65,7 +63,7 @@ def prepare(
         stop: Records the signals that stop training.
         after_epoch: Called after each epoch with its line of metrics.jsonl.
         make_task: Makes the task from its settings and the vocabulary; pass a function that returns
-            a `Task` subclass of your own to train that.
+            a `Task` subclass of your own to train that, and again to resume the run or to load it.
 
     Returns:
         The training, whose `train` method runs the epochs that are left.
@@ -83,7 +81,7 @@ def prepare(
     task.skips_bad_sentences = getattr(settings.data, "skip_bad_lines", False)
     task.learn_classes(corpus.splits["train"])
     if resumed and accelerator.is_main_process:
-        check_same_classes(task, folder)
+        check_same_classes(task, folder, make_task)
     given = corpus.splits.items()
     splits = {name: encode_split(name, text, task, reporter) for name, text in given}
     if resumed and accelerator.is_main_process:

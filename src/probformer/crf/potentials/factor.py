@@ -114,7 +114,8 @@ class Factor(nn.Module, ABC):
         """Its part of −E(Q) for one sentence in plain loops, with which `reference` computes.
 
         Args:
-            q: distributions by variable: ("Z", i), (symbol,), (symbol, i) or (symbol, channel, i).
+            q: distributions by variable: ("Z", i), (symbol,), (symbol, i) or (symbol, channel, i);
+                for a factor with columns, ("H", channel, i) has the probabilities of these alone.
             n: the number of words.
 
         Returns:

@@ -16,7 +16,7 @@ from probformer.errors import require, require_kind
 
 
 def label_structure(inference: Inference) -> Structure:
-    """The structure of Z, and that of the label variables of factors."""
+    """The structure of Z, and that of each kind of label variables of factors."""
     return _as_structure(inference.normaliser_z)
 
 

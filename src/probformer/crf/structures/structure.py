@@ -1,6 +1,7 @@
 """Structures of label and head variables: from the scores of a block of variables to its Q.
 
-A block is all variables of one kind: all labels Z, or all heads H. `mean_field` passes a structure
+A block is all variables of one kind: all labels Z, or all heads H; a label of the sentence, such as
+ROOT's, is a block of one variable. `mean_field` passes a structure
 the block's messages divided by λ and the forbidden values; the structure decides which joint
 assignments there are, and computes marginals, log-partition function and entropy. Variables that
 are independent of each other are one structure; heads of a channel that form a tree are another.
@@ -88,13 +89,15 @@ class Structure(ABC):
         return forbidden | (index >= 0) & (values != index)
 
     def allows(self, values: Sequence[int]) -> bool:
-        """Whether the heads of one channel of one sentence may take these values together.
+        """Whether variables of one sentence, of heads those of one channel, may take these values.
 
         `reference` calls it to enumerate the allowed assignments.
 
         Args:
-            values: of each word: the position of its head, or `sentinels.ROOT`. Values that are
-                forbidden for a single word do not occur.
+            values: of each variable, in the order of words: a label's index; of a head its
+                position, `sentinels.ROOT`, or n and more for a column of another factor, as they
+                follow one another in H. Values that are forbidden for a single variable do not
+                occur.
         """
         return True
 
