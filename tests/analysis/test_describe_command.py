@@ -197,7 +197,7 @@ def test_wrong_input_is_one_sentence_and_status_2(folder):
         ({"split": "gen"}, "gen"),
         ({"file": "none.txt"}, "none.txt"),
         ({"file": "riddle.dat"}, "riddle.dat"),
-        ({"column": "deprel"}, "column"),
+        ({"column": "lemma"}, "column"),
         ({"iteration": 0}, "iteration 0"),
     ],
 )

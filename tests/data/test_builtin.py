@@ -1,5 +1,6 @@
 """The built-in corpus: the same everywhere, well-formed, and not to be had from words alone."""
 
+import hashlib
 import math
 import os
 import re
@@ -29,6 +30,12 @@ NOMINAL_TAGS = {"DT", "NN", "NNP", "NNS", "POS", "PRP", "PRP$", "WDT", "WP"}
 XPOS = VERBAL | NOMINAL_TAGS | {",", ".", "CC", "IN", "JJ", "RB", "RP", "WRB"}
 NOMINAL = {"NOUN", "PROPN", "PRON"}
 PREDICATE = {"VERB", "ADJ"}
+RELATIONS = {
+    *("acl", "acl:relcl", "advcl", "advmod", "amod", "aux", "aux:pass", "case", "cc", "ccomp"),
+    *("compound", "compound:prt", "conj", "cop", "det", "flat", "iobj", "mark", "nmod"),
+    *("nmod:poss", "nsubj", "nsubj:pass", "obj", "obl", "obl:agent", "parataxis", "punct", "root"),
+    "xcomp",
+}
 ENTITY = re.compile(r"(?:S-(\w+) |B-(\w+) (?:I-\2 )*E-\2 |O )+")
 
 
@@ -86,6 +93,16 @@ def test_another_process_draws_the_same_without_torch_or_numpy():
         command = [sys.executable, "-c", code]
         run = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         assert run.stdout.strip() == here["digest"]
+
+
+def test_sentences_are_those_of_earlier_versions():
+    """All but the relations, which came later; figures in the documentation are of these."""
+    found = hashlib.sha256()
+    for split in builtin_corpus(2000, seed=7).values():
+        for s in split:
+            columns = [s.columns[name] for name in ("upos", "xpos", "entity")]
+            found.update(repr((s.words, columns, s.heads, s.label)).encode())
+    assert found.hexdigest() == "94ab1e14b79c372f4bdfba8062cdc4c76459e15e65c47197f820afa066381f22"
 
 
 @pytest.mark.parametrize("make", [builtin_corpus, builtin_cogs])
@@ -173,7 +190,7 @@ def test_a_million_sentences_need_no_memory(make):
 def test_annotation_is_complete_and_from_closed_lists():
     seen = defaultdict(set)
     for s in sentences():
-        assert set(s.columns) == {"upos", "xpos", "entity"}
+        assert set(s.columns) == {"upos", "xpos", "entity", "deprel"}
         assert {len(column) for column in s.columns.values()} == {len(s)} == {len(s.heads)}
         assert s.words[-1] in ".?"
         assert s.logical_form is None
@@ -189,6 +206,7 @@ def test_annotation_is_complete_and_from_closed_lists():
     assert seen["upos"] == UPOS
     assert seen["xpos"] == XPOS
     assert seen["entity"] == kinds | {"I-ORG", "O"}
+    assert seen["deprel"] == RELATIONS
     assert seen["label"] == {"positive", "neutral", "negative"}
 
 
@@ -206,6 +224,78 @@ def test_trees_have_one_root_no_cycle_and_no_crossing():
         for i, head in enumerate(s.heads):
             for between in range(min(i, head) + 1, max(i, head)):
                 assert head in (ROOT, between) or head in ancestors[between], s
+
+
+def relations(s, i):
+    """Those of the dependents of word i."""
+    return {s.columns["deprel"][j] for j in children(s, i)}
+
+
+def test_relations_fit_the_words_and_the_tree():
+    """Where Universal Dependencies leaves no choice."""
+    passive = {"aux:pass", "nsubj:pass"}
+    for s in sentences():
+        for i, relation in enumerate(s.columns["deprel"]):
+            upos, xpos, word = (s.columns["upos"][i], s.columns["xpos"][i], s.words[i])
+            head, below = s.heads[i], relations(s, i)
+            above = "ROOT" if head == ROOT else s.columns["upos"][head]
+            assert (relation == "root") == (head == ROOT)
+            assert (relation == "punct") == (upos == "PUNCT")
+            assert (relation == "cc") == (upos == "CCONJ")
+            assert (relation == "det") == (upos == "DET")
+            assert (relation == "compound:prt") == (xpos == "RP")
+            assert (relation == "conj") == ("cc" in below)
+            assert (relation in ("aux", "aux:pass", "cop", "parataxis")) == (upos == "AUX")
+            assert relation != "cop" or above == "ADJ"
+            assert relation not in passive or s.columns["xpos"][head] == "VBN"
+            assert not ("nsubj" in below and "aux:pass" in below)
+            assert relation not in ("nmod", "nmod:poss", "acl", "acl:relcl") or above != "VERB"
+            assert relation not in ("obj", "iobj", "xcomp", "ccomp") or above == "VERB"
+            assert relation not in ("obl", "obl:agent", "advcl") or above in PREDICATE
+            assert relation != "obl:agent" or "by" in [s.words[j] for j in children(s, i)]
+            assert relation not in ("obl", "nmod") or "case" in below
+            assert word not in lexicon.NEGATORS or relation == "advmod"
+            for once in ("nsubj", "obj", "iobj", "det", "cop", "aux:pass", "mark"):
+                assert sum(s.columns["deprel"][j] == once for j in children(s, i)) < 2, (once, s)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_relation_occurs_in_500_sentences(seed):
+    drawn = builtin_corpus(500, seed)["train"]
+    assert {relation for s in drawn for relation in s.columns["deprel"]} == RELATIONS
+
+
+CHECKED = """
+light/2/amod dislikes/4/nsubj are/4/cop light/0/root ./4/punct
+Ford/2/compound Bank/4/nsubj was/4/cop open/0/root ./4/punct
+she/3/nsubj:pass is/3/aux:pass blamed/0/root ill/3/advmod ./3/punct
+they/3/nsubj:pass are/3/aux:pass praised/0/root by/5/case Georgia/3/obl:agent ./3/punct
+has/3/aux Hudson/3/nsubj helped/0/root men/3/obj ?/3/punct
+stews/2/nsubj scare/0/root Alice/2/obj Austin/3/flat ./2/punct
+look/0/root over/1/compound:prt round/4/compound promises/1/obj ./1/punct
+fly/0/root to/4/case that/4/det building/1/obl ./1/punct
+Lincoln/2/nsubj mentored/0/root guards/2/obj off/5/case Florence/3/nmod ./2/punct
+boss/0/root mentors/1/obj and/5/cc a/5/det guide/2/conj ./1/punct
+make/0/root him/1/obj fool/1/xcomp Jordan/3/obj ./1/punct
+hate/0/root that/4/mark he/4/nsubj supports/1/ccomp Sydney/4/obj ./1/punct
+who/2/nsubj loved/0/root to/4/mark lend/2/xcomp her/4/iobj cans/4/obj ?/2/punct
+Lincoln/2/nsubj roasts/0/root roasts/2/obj her/5/nmod:poss patient/6/nsubj \
+trusted/3/acl:relcl ./2/punct
+regrets/3/nsubj will/3/aux comfort/0/root a/5/det man/3/obj roasting/5/acl toasts/6/obj ./3/punct
+you/3/nsubj were/3/cop cross/0/root ,/5/punct were/3/parataxis you/5/nsubj not/5/advmod ?/3/punct
+are/4/cop some/3/det crosses/4/nsubj green/0/root although/7/mark wrongs/7/nsubj delight/4/advcl \
+her/7/obj ?/4/punct
+"""
+
+
+def test_relations_are_those_checked_by_hand():
+    """Word, id of the head, relation."""
+    drawn = {s.words: s for s in builtin_corpus(2000)["train"]}
+    for line in CHECKED.strip().splitlines():
+        words, heads, relations = zip(*[field.split("/") for field in line.split()], strict=True)
+        s = drawn[words]
+        assert s.heads == tuple(int(head) - 1 for head in heads), line
+        assert s.columns["deprel"] == relations, line
 
 
 def test_names_are_well_formed_and_hang_together():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from io import BytesIO
 from itertools import islice
@@ -21,7 +22,7 @@ from helpers.messages import refused
 from probformer.data.readers import SentenceFile, lines_of
 from probformer.data.sentence import Sentence
 from probformer.errors import InputError
-from probformer.sentinels import ROOT
+from probformer.sentinels import ROOT, UNOBSERVED
 
 read_text = partial(SentenceFile, format="text")
 read_conllu = partial(SentenceFile, format="conllu")
@@ -93,9 +94,48 @@ def test_conllu_has_words_columns_and_heads(write):
     assert second.heads is None
 
 
-def test_one_head_unknown_means_no_heads(write):
-    (sentence,) = read_conllu(write(block(row(1, "a", 2), row(2, "b", "_"))))
-    assert sentence.heads is None
+def test_a_head_may_be_unknown(write):
+    unknown = block(row(1, "a"), row(2, "b"))
+    partial = block(row(1, "a", 2), row(2, "b", "_"), row(3, "c", 0))
+    assert [s.heads for s in read_conllu(write(unknown + partial))] == [
+        None,
+        (1, UNOBSERVED, ROOT),
+    ]
+
+
+def test_a_cycle_of_known_heads_is_refused(write):
+    cycle = block(row(1, "a"), row(2, "b", 4), row(3, "c", 2), row(4, "d", 3), row(5, "e", 1))
+    with refused("corpus:2: "):
+        list(read_conllu(write(cycle)))
+    chain = block(row(1, "a"), row(2, "b", 4), row(3, "c", 2), row(4, "d", 1), row(5, "e", 1))
+    assert next(iter(read_conllu(write(chain)))).heads == (UNOBSERVED, 3, 1, 0, 0)
+
+
+def test_conllu_sentences_have_ids(write):
+    path = write(
+        f"# sent_id = a-1\n# text = x\n{GOOD}{GOOD}#sent_id=b 2\n{GOOD}# sent_ids = c\n{GOOD}"
+    )
+    sentences = list(read_conllu(path))
+    assert [s.id for s in sentences] == ["a-1", "", "b 2", ""]
+    assert len(set(map(repr, [replace(s, line=0) for s in sentences]))) == 1, "digests are of it"
+    assert sentences[0] == sentences[1]
+    assert sentences[0].place() == f"{path}:3 (sentence a-1)"
+    assert sentences[1].place() == f"{path}:6"
+
+
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ((row(1, "a", 9), row(2, "b", 0)), "corpus:6 (sentence w-1): "),
+        ((row(1, "a", 2), row(2, "b", 1)), "corpus:6 (sentence w-1): "),
+        ((row(1, "a", 2), row(2, "")), "corpus:7 (sentence w-1): "),
+    ],
+    ids=["head beyond", "cycle", "no word"],
+)
+def test_a_mistake_is_named_with_the_id_of_its_sentence(write, rows, place):
+    path = write(f"# sent_id = w-0\n{GOOD}# sent_id = w-1\n{block(*rows)}")
+    with refused(place):
+        list(read_conllu(path))
 
 
 def test_columns_are_separated_by_tabs_or_else_by_spaces(write):

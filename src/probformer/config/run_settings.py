@@ -94,8 +94,8 @@ class BuiltinData(Settings):
 
     kind: Literal["builtin"] = "builtin"
     corpus: Literal["sentences", "cogs"] = "sentences"
-    """ "sentences" have tags, heads, entities and labels; "cogs" has logical forms and a split
-    "gen"."""
+    """ "sentences" have tags, heads, relations, entities and labels; "cogs" has logical forms and a
+    split "gen"."""
     size: int = 4000
     """Sentences in the training split; dev and test have an eighth of it each."""
     seed: int = 0

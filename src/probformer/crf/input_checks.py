@@ -84,11 +84,12 @@ def check_observed_trees(inference: Inference, mask: Tensor, evidence: Evidence)
     if evidence.heads is None or not may_read_values(evidence.heads):
         return
     structure = head_structure(inference)
-    for sentence, channels in enumerate(evidence.heads.tolist()):
-        words = mask[sentence].nonzero().flatten().tolist()
+    observed: list[list[list[int]]] = evidence.heads.tolist()
+    for sentence, channels in enumerate(observed):
+        words: list[int] = mask[sentence].nonzero().flatten().tolist()
         place = {word: i for i, word in enumerate(words)}  # padding may be in front
         for channel, heads in enumerate(channels):
-            known: list[int] = [place.get(heads[word], heads[word]) for word in words]
+            known = [place.get(head, head) for head in (heads[word] for word in words)]
             fault = structure.of_channel(channel).fault(known)
             if fault is not None:
                 where = f"in sentence {sentence}, channel {channel}, word {fault[0]}"

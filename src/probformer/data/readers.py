@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from probformer.data.formats import BadLine, Line, RawLine
 from probformer.data.formats.format import build_format
-from probformer.data.sentence import Sentence
+from probformer.data.sentence import Sentence, place_in_file
 from probformer.errors import InputError, require, require_kind
 
 FilePath = str | os.PathLike[str]
@@ -54,8 +54,9 @@ class SentenceFile:
         prepare: For the format "mrg": "bllip" keeps words only, in lower case, with N for digits.
 
     Raises:
-        InputError: When the file is read: `path:line: reason` for a bad line, or the path and why
-            the file cannot be read, or that it has no sentence.
+        InputError: When the file is read: `path:line: reason` for a bad line, with the id of its
+            sentence after the line if the file has one; or the path and why the file cannot be
+            read, or that it has no sentence.
     """
 
     path: FilePath
@@ -80,7 +81,8 @@ class SentenceFile:
                 sentences = list(self._format.parse(_decoded(block)))
             except BadLine as bad:
                 if not self.skip_bad_lines:
-                    raise InputError(f"{path}:{bad.line}: {bad.reason}") from None
+                    place = place_in_file(path, bad.line, bad.sentence)
+                    raise InputError(f"{place}: {bad.reason}") from None
                 report.add(bad.line, bad.reason)
                 continue
             for sentence in sentences:

@@ -13,15 +13,18 @@ class Sentence:
     words: tuple[str, ...]
     """n words."""
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Gold annotation by name, n values each: "upos", "xpos", "entity", …"""
+    """Gold annotation by name, n values each: "upos", "xpos", "deprel", "entity", …"""
     heads: tuple[int, ...] | None = None
-    """n positions: that of each word's head, from 0, or `sentinels.ROOT`."""
+    """n positions: that of each word's head, from 0, or `sentinels.ROOT`, or `sentinels.UNOBSERVED`
+    where the head of a word is not known. None if no head is known."""
     label: str | None = None
     """The class of the sentence."""
     logical_form: str | None = None
     """Its meaning, in the notation of COGS."""
     document: str = ""
     """The document that the sentence is from, if the file names documents."""
+    id: str = field(default="", compare=False, repr=False)  # so that digests do not depend on it
+    """The name of the sentence in its file: `sent_id` in CoNLL-U."""
     path: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)
     """The file, and the number of the line with the first word."""
@@ -30,10 +33,17 @@ class Sentence:
         return len(self.words)
 
     def place(self, word: int = 0) -> str:
-        """The file and line of a word, for messages.
+        """The file and line of a word, and the id of the sentence if it has one, for messages.
 
-        Exact where each word has a line and no other line is among them, as in CoNLL-2003.
+        The line is exact where each word has a line and no other line is among them, as in
+        CoNLL-2003.
         """
         if not self.path:
             return f"the sentence {' '.join(self.words)!r}"
-        return f"{self.path}:{self.line + (word if self.columns else 0)}"
+        return place_in_file(self.path, self.line + (word if self.columns else 0), self.id)
+
+
+def place_in_file(path: str, line: int, sentence: str = "") -> str:
+    """A line of a file, with the id of its sentence if there is one: "a.conllu:12 (sentence b)"."""
+    named = f" (sentence {sentence})" if sentence else ""
+    return f"{path}:{line}{named}"

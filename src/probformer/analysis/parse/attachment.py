@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from probformer.data.attachment import is_punctuation
 from probformer.data.sentence import Sentence
-from probformer.sentinels import ROOT
+from probformer.sentinels import ROOT, UNOBSERVED
 
 BASELINES = LEFT, RIGHT, RANDOM = "left chain", "right chain", "random"
 
@@ -29,7 +29,8 @@ class Accuracy:
     """Attachment scores as shares of 1; None where there is nothing to count."""
 
     uas: float | None
-    """The share of words with their gold head; ROOT is the head of the root word."""
+    """The share of words with their gold head, of those that have one; ROOT is the head of the root
+    word."""
     uuas: float | None
     """The share of gold arcs between words that were found, in either direction."""
     uas_without_punctuation: float | None
@@ -41,16 +42,17 @@ class Score:
     """Hits of each way to find heads, by groups of sentences of similar length."""
 
     def __init__(self) -> None:
-        # Groups × (all words, without punctuation) × (words, right heads, arcs, arcs found).
+        # Groups × (all words, without punctuation) × (words with a gold head, right heads, arcs
+        # between words, arcs found).
         self._counts = defaultdict[str, Floats](lambda: np.zeros((len(LENGTHS) + 1, 2, 4)))
 
     def add(self, sentence: Sentence, hits: Mapping[str, Floats]) -> None:
         """Add a sentence: for each way, the result of `hits_of`."""
+        gold, ones = np.array(sentence.heads), np.ones(len(sentence))
         words = ~is_punctuation(sentence.words, sentence.columns.get("upos"))
-        ones = np.ones(len(sentence))
-        arcs = np.array(sentence.heads) != ROOT
+        known, arcs = gold != UNOBSERVED, gold >= 0
         for way, (right, found) in hits.items():
-            values = np.stack([ones, right, arcs, found])
+            values = np.stack([known, right, arcs, found])
             self._counts[way][group_of(sentence)] += np.stack([values @ ones, values @ words])
 
     def accuracy(self, way: str, group: int | None = None) -> Accuracy:
@@ -73,7 +75,7 @@ def hits_of(gold: Ints, heads: Ints) -> Floats:
     """1 for each word with its gold head, and 1 for each whose gold arc was found either way round.
 
     Args:
-        gold: (n,)
+        gold: (n,), `UNOBSERVED` where the gold head is not known: 0 in both.
         heads: (…, n)
 
     Returns:
@@ -81,7 +83,7 @@ def hits_of(gold: Ints, heads: Ints) -> Floats:
     """
     right = heads == gold
     turned = heads[..., gold] == np.arange(len(gold))
-    return np.stack([right, (gold != ROOT) & (right | turned)]).astype(float)
+    return np.stack([right, (gold >= 0) & (right | turned)]).astype(float)
 
 
 def baseline_hits(gold: Ints, chance: np.random.Generator) -> dict[str, Floats]:

@@ -11,10 +11,10 @@ import torch
 from probformer.analysis.input_text import check_source, count_unknown, read_text
 from probformer.analysis.parse.scoring import ParserOptions, Parsing, parse_sentences
 from probformer.analysis.parse.tables import figures, print_tables
-from probformer.data.formats.conllu import as_conllu, with_heads
+from probformer.data.formats.conllu import Annotation, annotated, as_conllu
 from probformer.data.readers import lines_of
 from probformer.data.sentence import Sentence
-from probformer.errors import require
+from probformer.errors import counted, require
 from probformer.runs.files import require_writable, write_text
 from probformer.runs.run_folder import load_run
 
@@ -40,14 +40,15 @@ def parse_file(
             require(not out.samefile(path), f"{out}: --out would overwrite what is parsed")
     parsing = parse_sentences(run, sentences, options)
     unknown = count_unknown(run, sentences)
+    written = ""
     if out is not None:  # before printing, as a reader like `head` may close the pipe
-        _write_trees(out, file, sentences, parsing)
+        written = _write_trees(out, file, sentences, parsing)
     if as_json:
         print(json.dumps(figures(parsing, sentences, options, unknown), ensure_ascii=False))
     else:
         print_tables(parsing, sentences, options, unknown)
     if out is not None:
-        print(f"the trees are in {out}", file=sys.stderr if as_json else sys.stdout)
+        print(written, file=sys.stderr if as_json else sys.stdout)
 
 
 def _check_trees(out: Path, file: Path | None, options: ParserOptions) -> None:
@@ -58,9 +59,11 @@ def _check_trees(out: Path, file: Path | None, options: ParserOptions) -> None:
     require_writable(out)
 
 
-def _write_trees(out: Path, file: Path | None, sentences: list[Sentence], parsing: Parsing) -> None:
-    """The lines of the file, or of the sentences, with the heads that were found."""
+def _write_trees(out: Path, file: Path | None, sentences: list[Sentence], parsing: Parsing) -> str:
+    """Write the lines of the file, or of the sentences, with the heads found; what to say of it."""
     unparsed = lines_of(file) if file else (line for s in sentences for line in as_conllu(s))
-    heads = (int(head) for sentence in parsing.heads for head in sentence)
+    lines, dropped = annotated(unparsed, (Annotation(heads.tolist()) for heads in parsing.heads))
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, "".join(f"{line}\n" for line in with_heads(unparsed, heads)))
+    write_text(out, "".join(f"{line}\n" for line in lines))
+    lost = f", without the enhanced dependencies of {counted(dropped, 'sentence')} with new heads"
+    return f"the trees are in {out}{lost if dropped else ''}"

@@ -98,16 +98,18 @@ def channel(number: int) -> str:
 def parse_sentences(run: Run, sentences: Sequence[Sentence], options: ParserOptions) -> Parsing:
     """Parse sentences with a model, and compare with their gold heads.
 
+    Words whose gold head is not known count in no score.
+
     Args:
         run: A loaded run folder.
-        sentences: All with gold heads.
+        sentences: All with gold heads, of some words at least.
         options: Decoder, iteration and channel.
 
     Returns:
         Heads and scores of every channel, of their average, and of the baselines.
 
     Raises:
-        InputError: There are no sentences, or one has no gold heads.
+        InputError: There are no sentences, or one has no gold head.
     """
     require(len(sentences) > 0, "there must be sentences to parse, got none")
     for sentence in sentences:

@@ -18,12 +18,12 @@ from probformer.data.sentence import Sentence
 from probformer.errors import counted
 
 _NOTES = """\
-UAS: words with their gold head. UUAS: gold arcs between words that were found, in either
-direction. best channel: the one with the highest UUAS on these same sentences. any channel: a word
-counts if its most probable head is right in one of the channels, whether or not these heads form a
-tree; if the model has no ROOT, that of a root is wrong unless it is the only word. left chain: the
-head of each word is the one before it; right chain: the one after it; random: the mean of five
-draws. No word heads itself: attention from a word to itself is left out."""
+UAS: words with their gold head, of those that have one. UUAS: gold arcs between words that were
+found, in either direction. best channel: the one with the highest UUAS on these same sentences. any
+channel: a word counts if its most probable head is right in one of the channels, whether or not
+these heads form a tree; if the model has no ROOT, that of a root is wrong unless it is the only
+word. left chain: the head of each word is the one before it; right chain: the one after it; random:
+the mean of five draws. No word heads itself: attention from a word to itself is left out."""
 
 
 def figures(

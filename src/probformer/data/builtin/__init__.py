@@ -1,6 +1,6 @@
 """Corpora without files: any number of English-like sentences, drawn from a grammar.
 
-`builtin_corpus` has tags, names, heads and classes; `builtin_cogs` has logical forms, and a split
+`builtin_corpus` has tags, names, trees and classes; `builtin_cogs` has logical forms, and a split
 that tests generalisation. The same arguments give the same sentences on every machine. Each split
 has its own random stream, so a larger corpus begins with the smaller one, and its own share of all
 possible sentences, so no sentence is in two splits.
@@ -27,10 +27,12 @@ __all__ = ["BuiltinSplit", "builtin_cogs", "builtin_corpus"]
 
 
 def builtin_corpus(size: int = 4000, seed: int = 0) -> dict[str, BuiltinSplit]:
-    """Sentences with tags, entities, heads and labels.
+    """Sentences with tags, entities, heads, relations and labels.
 
-    The columns are "upos", "xpos" and "entity" (BIOES); the label is the opinion that the sentence
-    voices, as defined in `probformer.data.builtin.opinions`.
+    The columns are "upos", "xpos", "entity" (BIOES) and "deprel", each word's relation to its head
+    as in Universal Dependencies: "nsubj", "obj", "acl:relcl", …, and "root" where the head is ROOT.
+    The label is the opinion that the sentence voices, as defined in
+    `probformer.data.builtin.opinions`.
 
     Args:
         size: The number of sentences in "train"; "dev" and "test" have an eighth of it each.
@@ -83,11 +85,13 @@ def _splits(
 
 def _draw_tagged(random: Random, _: int) -> Sentence:
     root = Grammar(random).sentence()
-    tokens, heads = laid_out(root)
+    phrases, heads = laid_out(root)
+    tokens = [phrase.token for phrase in phrases]
     columns = {
         "upos": tuple([token.upos for token in tokens]),
         "xpos": tuple([token.xpos for token in tokens]),
         "entity": tuple([token.entity for token in tokens]),
+        "deprel": tuple([phrase.relation for phrase in phrases]),
     }
     return Sentence(
         _spelled([token.word for token in tokens]), columns, heads, opinion_voiced(root)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from probformer.data.builtin import lexicon as lex
 from probformer.data.builtin.lexicon import (
     ANIMAL,
@@ -44,7 +46,7 @@ class Grammar(VerbPhrases):
             auxiliaries, body = self.two_predicates(kind, subject.plural, depth)
         else:
             auxiliaries, body = self.predicate(kind, subject.plural, depth)
-        return attach(body, before=[subject, *self.shortened(auxiliaries)])
+        return with_subject(body, subject, self.shortened(auxiliaries))
 
     def two_predicates(self, kind: str, plural: bool, depth: int) -> tuple[list[Phrase], Phrase]:
         """Two verb phrases with the same auxiliaries, or each with its own.
@@ -61,18 +63,20 @@ class Grammar(VerbPhrases):
         return auxiliaries, self.coordinated(first, second)
 
     def coordinated(self, first: Phrase, second: Phrase) -> Phrase:
-        conjunction = word(self.pick(("and", "but")), "CCONJ", "CC")
-        comma = [lex.COMMA] if self.chance(0.35) else []
-        return attach(first, after=[attach(second, before=[*comma, conjunction])])
+        conjunction = word(self.pick(("and", "but")), "CCONJ", "CC").as_("cc")
+        comma = [lex.COMMA.as_("punct")] if self.chance(0.35) else []
+        conjunct = attach(second, before=[*comma, conjunction])
+        return attach(first, after=[conjunct.as_("conj")])
 
     def noun_clause(self, noun: Phrase, kind: str, depth: int) -> Phrase:
         if noun.token.word in lex.WITH_CLAUSE and self.chance(0.6):
-            return attach(self.clause(depth), before=[lex.COMPLEMENTISER])
+            clause = attach(self.clause(depth), before=[lex.COMPLEMENTISER.as_("mark")])
+            return clause.as_("acl")
         if noun.token.word in lex.WITH_INFINITIVE and self.chance(0.5):
-            return self.infinitive(PERSON, depth)
+            return self.infinitive(PERSON, depth).as_("acl")
         if self.chance(0.45):
-            return self.reduced_clause(kind, depth)
-        return self.relative_clause(kind, noun.plural, depth)
+            return self.reduced_clause(kind, depth).as_("acl")
+        return self.relative_clause(kind, noun.plural, depth).as_("acl:relcl")
 
     def reduced_clause(self, kind: str, depth: int) -> Phrase:
         """ "guided by her", "walking off"."""
@@ -80,7 +84,7 @@ class Grammar(VerbPhrases):
             return self.bare_phrase(kind, "VBG", depth)
         verb = self.pick(lex.verbs_with_object(kind, self.opinions.next()))
         if self.chance(0.5):
-            after = [self.prepositional("by", PERSON, 0)]
+            after = [self.prepositional("by", PERSON, 0).as_("obl:agent")]
         else:
             after = self.adverbials(1.0, 0)
         return attach(self.verb(verb, "VBN"), after=after)
@@ -89,16 +93,16 @@ class Grammar(VerbPhrases):
         pronoun = self.pick((_THAT, _THAT, _WHO if kind == PERSON else _WHICH))
         if self.chance(0.5):
             auxiliaries, body = self.predicate(kind, plural, depth)
-            return attach(body, before=[pronoun, *self.shortened(auxiliaries)])
+            return with_subject(body, pronoun, self.shortened(auxiliaries))
         subject = self.noun_phrase(PERSON, 0)
         auxiliaries, body, _ = self.predicate_with_gap(kind, subject.plural)
-        opening = [] if self.chance(0.35) else [pronoun]
-        return attach(body, before=[*opening, subject, *self.shortened(auxiliaries)])
+        opening = [] if self.chance(0.35) else [pronoun.as_("obj")]
+        return attach(with_subject(body, subject, self.shortened(auxiliaries)), before=opening)
 
     def adverbial_clause(self, depth: int) -> Phrase:
         conjunction = self.pick(lex.CONJUNCTIONS)
         opening = word(conjunction, "SCONJ", "WRB" if conjunction == "when" else "IN")
-        return attach(self.clause(depth), before=[opening])
+        return attach(self.clause(depth), before=[opening.as_("mark")])
 
     # Statements
 
@@ -106,17 +110,20 @@ class Grammar(VerbPhrases):
         rule = self.weighted(
             (self.clause, 0.42), (self.two_clauses, 0.3), (self.with_adverbial, 0.28)
         )
-        return attach(rule(depth), after=[word(".", "PUNCT", ".")])
+        return attach(rule(depth), after=[word(".", "PUNCT", ".").as_("punct")])
 
     def two_clauses(self, depth: int) -> Phrase:
         return self.coordinated(self.clause(depth), self.clause(depth - 1))
 
     def with_adverbial(self, depth: int) -> Phrase:
         main = self.clause(depth)
-        adverbial = self.time(1) if self.chance(0.2) else self.adverbial_clause(depth - 1)
+        if self.chance(0.2):
+            adverbial = self.time(1).as_("obl")
+        else:
+            adverbial = self.adverbial_clause(depth - 1).as_("advcl")
         if self.chance(0.5):
             return attach(main, after=[adverbial])
-        return attach(main, before=[attach(adverbial, after=[lex.COMMA])])
+        return attach(main, before=[attach(adverbial, after=[lex.COMMA.as_("punct")])])
 
     def imperative(self, depth: int) -> Phrase:
         sign, negated = self.stance()
@@ -125,7 +132,7 @@ class Grammar(VerbPhrases):
         body = attach(body, before=self.imperative_group(negated))
         if self.chance(0.4):
             body = self.coordinated(body, self.clause(depth - 1))
-        return attach(body, after=[word(".", "PUNCT", ".")])
+        return attach(body, after=[word(".", "PUNCT", ".").as_("punct")])
 
     # Questions
 
@@ -137,23 +144,23 @@ class Grammar(VerbPhrases):
             (self.adverb_question, 0.14),
             (self.tag_question, 0.15),
         )
-        return attach(rule(depth), after=[word("?", "PUNCT", ".")])
+        return attach(rule(depth), after=[word("?", "PUNCT", ".").as_("punct")])
 
     def inverted_clause(self, depth: int) -> Phrase:
         kind = self.subject_kind()
         subject = self.noun_phrase(kind, depth - 1)
         (first, *rest), body = self.predicate(kind, subject.plural, depth, inverted=True)
-        return attach(body, before=[first, subject, *rest])
+        return with_subject(body, subject, rest, inverted=[first])
 
     def yes_no_question(self, depth: int) -> Phrase:
         return self.perhaps_with_adverbial(self.inverted_clause(depth), depth)
 
     def perhaps_with_adverbial(self, question: Phrase, depth: int) -> Phrase:
-        after = [self.adverbial_clause(depth - 1)] if self.chance(0.3) else []
+        after = [self.adverbial_clause(depth - 1).as_("advcl")] if self.chance(0.3) else []
         return attach(question, after=after)
 
     def adverb_question(self, depth: int) -> Phrase:
-        adverb = word(self.pick(("where", "when", "why")), "ADV", "WRB")
+        adverb = word(self.pick(("where", "when", "why")), "ADV", "WRB").as_("advmod")
         return attach(self.yes_no_question(depth), before=[adverb])
 
     def interrogative(self, kind: str) -> Phrase:
@@ -161,20 +168,20 @@ class Grammar(VerbPhrases):
         if self.chance(0.5):
             return _WHO if kind == PERSON else _WHAT
         which = word(self.pick(("which", "what")), "DET", "WDT")
-        return attach(self.noun(kind), before=[which])
+        return attach(self.noun(kind), before=[which.as_("det")])
 
     def subject_question(self, depth: int) -> Phrase:
         kind = self.pick((PERSON, EVENT, IDEA, THING))
         subject = self.interrogative(kind)
         auxiliaries, body = self.predicate(kind, subject.plural, depth)
-        question = attach(body, before=[subject, *self.shortened(auxiliaries)])
+        question = with_subject(body, subject, self.shortened(auxiliaries))
         return self.perhaps_with_adverbial(question, depth)
 
     def object_question(self, depth: int) -> Phrase:
         subject = self.noun_phrase(PERSON, depth)
         (first, *rest), body, verb = self.predicate_with_gap(None, subject.plural, inverted=True)
-        theme = self.interrogative(self.object_kind(verb))
-        question = attach(body, before=[theme, first, subject, *rest])
+        theme = self.interrogative(self.object_kind(verb)).as_("obj")
+        question = with_subject(body, subject, rest, inverted=[theme, first])
         return self.perhaps_with_adverbial(question, depth)
 
     def tag_question(self, depth: int) -> Phrase:
@@ -182,7 +189,7 @@ class Grammar(VerbPhrases):
         subject = self.noun_phrase(kind, depth)
         auxiliaries, body = self.predicate(kind, subject.plural, depth)
         tag = self.tag(auxiliaries, body, self.pronoun_for(kind, subject))
-        return attach(body, before=[subject, *auxiliaries], after=[tag])
+        return attach(with_subject(body, subject, auxiliaries), after=[tag.as_("parataxis")])
 
     def pronoun_for(self, kind: str, subject: Phrase) -> Phrase:
         if subject.token.xpos == "PRP":
@@ -190,3 +197,12 @@ class Grammar(VerbPhrases):
         if subject.plural:
             return word("they", "PRON", "PRP", plural=True)
         return word(self.pick(("he", "she")) if kind == PERSON else "it", "PRON", "PRP")
+
+
+def with_subject(
+    body: Phrase, subject: Phrase, auxiliaries: Sequence[Phrase], inverted: Sequence[Phrase] = ()
+) -> Phrase:
+    """A predicate with its subject before its auxiliaries, except for those in `inverted`."""
+    passive = any(word.relation == "aux:pass" for word in (*inverted, *auxiliaries))
+    subject = subject.as_("nsubj:pass" if passive else "nsubj")
+    return attach(body, before=[*inverted, subject, *auxiliaries])

@@ -51,8 +51,8 @@ class Frame:
     """Its weight if no opinion is to be voiced."""
     voicing: float = 0.0
     """Its weight if an opinion is to be voiced."""
-    with_be: bool = False
-    """Whether a form of "be" precedes it."""
+    be: str = ""
+    """The relation of the form of "be" that precedes it, "cop" or "aux:pass", if one does."""
     progressive: bool = False
     """Whether it can be progressive: "is walking"."""
     nested: bool = False
@@ -76,9 +76,7 @@ class VerbPhrases(NounPhrases, VerbGroups):
         """Auxiliaries, and the rest of a verb phrase whose subject is of this kind."""
         sign, negated = self.stance()
         frame = self.frame(kind, sign, depth)
-        auxiliaries, form = self.verb_group(
-            plural, negated, inverted, frame.with_be, frame.progressive
-        )
+        auxiliaries, form = self.verb_group(plural, negated, inverted, frame.be, frame.progressive)
         return auxiliaries, frame.rule(self, Slot(kind, form, sign, depth))
 
     def predicate_with_gap(
@@ -94,10 +92,11 @@ class VerbPhrases(NounPhrases, VerbGroups):
         """ "to help her", "not to be late"."""
         sign, negated = self.stance()
         frame = self.frame(kind, sign, depth)
-        before = [lex.NOT, lex.TO] if negated else [lex.TO]
-        if frame.with_be:
-            before.append(word("be", "AUX", "VB"))
-        body = frame.rule(self, Slot(kind, "VBN" if frame.with_be else "VB", sign, depth))
+        before = [lex.NOT.as_("advmod")] if negated else []
+        before.append(lex.TO.as_("mark"))
+        if frame.be:
+            before.append(word("be", "AUX", "VB").as_(frame.be))
+        body = frame.rule(self, Slot(kind, "VBN" if frame.be else "VB", sign, depth))
         return attach(body, before)
 
     def bare_phrase(self, kind: str, form: str, depth: int) -> Phrase:
@@ -121,25 +120,25 @@ class VerbPhrases(NounPhrases, VerbGroups):
         verb = self.pick(lex.INTRANSITIVE[slot.kind])
         after = self.adverbials(0.5, slot.depth - 1)
         if verb.base == "work" and self.chance(0.7):
-            after = [self.prepositional("for", ORGANISATION, 0), *after]
+            after = [self.prepositional("for", ORGANISATION, 0).as_("obl"), *after]
         return attach(self.verb(verb, slot.form), after=after)
 
     def motion(self, slot: Slot) -> Phrase:
         goal = self.weighted(("path", 0.4), ("adverb", 0.2), ("place", 0.2), ("event", 0.2))
         if goal == "path":
-            after = self.prepositional(self.pick(lex.PATHS), PLACE, slot.depth - 1)
+            after = self.prepositional(self.pick(lex.PATHS), PLACE, slot.depth - 1).as_("obl")
         elif goal == "adverb":
-            after = word(self.pick(lex.PATHS), "ADV", "RB")
+            after = word(self.pick(lex.PATHS), "ADV", "RB").as_("advmod")
         else:
             kind = PLACE if goal == "place" else self.pick((EVENT, IDEA))
-            after = self.prepositional("to", kind, slot.depth - 1)
+            after = self.prepositional("to", kind, slot.depth - 1).as_("obl")
         return attach(self.verb(self.pick(lex.MOTION), slot.form), after=[after])
 
     def transitive(self, slot: Slot) -> Phrase:
         verb = self.pick(lex.TRADING if slot.kind == ORGANISATION else lex.ANY_TRANSITIVE)
         theme = self.theme(verb, slot.depth)
         adverbials = self.adverbials(0.2, slot.depth - 1)
-        return attach(self.verb(verb, slot.form), after=[theme, *adverbials])
+        return attach(self.verb(verb, slot.form), after=[theme.as_("obj"), *adverbials])
 
     def theme(self, verb: Verb, depth: int) -> Phrase:
         return self.noun_phrase(self.object_kind(verb), depth - 1, "object")
@@ -149,18 +148,19 @@ class VerbPhrases(NounPhrases, VerbGroups):
 
     def phrasal(self, slot: Slot) -> Phrase:
         verb, particle = self.pick(lex.PHRASAL)
-        after = [word(particle, "ADP", "RP"), self.theme(verb, slot.depth)]
-        if after[1].token.upos == "PRON" or self.chance(0.5):
+        theme = self.theme(verb, slot.depth)
+        after = [word(particle, "ADP", "RP").as_("compound:prt"), theme.as_("obj")]
+        if theme.token.upos == "PRON" or self.chance(0.5):
             after.reverse()
         return attach(self.verb(verb, slot.form), after=after)
 
     def ditransitive(self, slot: Slot) -> Phrase:
         verb = self.pick(lex.DITRANSITIVE)
-        theme = self.theme(verb, slot.depth)
+        theme = self.theme(verb, slot.depth).as_("obj")
         if self.chance(0.5):
-            after = [self.noun_phrase(PERSON, 0, "object"), theme]
+            after = [self.noun_phrase(PERSON, 0, "object").as_("iobj"), theme]
         else:
-            after = [theme, self.prepositional("to", PERSON, 0)]
+            after = [theme, self.prepositional("to", PERSON, 0).as_("obl")]
         return attach(self.verb(verb, slot.form), after=after)
 
     def reporting(self, slot: Slot) -> Phrase:
@@ -168,44 +168,49 @@ class VerbPhrases(NounPhrases, VerbGroups):
         verb = self.pick(lex.with_sign(lex.REPORTING, slot.sign))
         clause = self.clause(slot.depth - 1)
         if self.chance(0.65):
-            clause = attach(clause, before=[lex.COMPLEMENTISER])
-        return attach(self.verb(verb, slot.form), after=[clause])
+            clause = attach(clause, before=[lex.COMPLEMENTISER.as_("mark")])
+        return attach(self.verb(verb, slot.form), after=[clause.as_("ccomp")])
 
     def control(self, slot: Slot) -> Phrase:
         """ "wants to …", "likes to …"."""
         verb = self.pick(lex.with_sign(lex.CONTROL, slot.sign))
-        inner = self.infinitive(slot.kind, slot.depth - 1)
+        inner = self.infinitive(slot.kind, slot.depth - 1).as_("xcomp")
         return attach(self.verb(verb, slot.form), after=[inner])
 
     def doing(self, slot: Slot) -> Phrase:
         """ "likes helping her"."""
         verb = self.pick(lex.with_sign(lex.OF_DOING, slot.sign))
-        inner = self.bare_phrase(slot.kind, "VBG", slot.depth - 1)
+        inner = self.bare_phrase(slot.kind, "VBG", slot.depth - 1).as_("xcomp")
         return attach(self.verb(verb, slot.form), after=[inner])
 
     def causative(self, slot: Slot) -> Phrase:
         """ "lets the guards help her"."""
-        made = self.noun_phrase(PERSON, 0, "object")
-        inner = self.bare_phrase(PERSON, "VB", slot.depth - 1)
+        made = self.noun_phrase(PERSON, 0, "object").as_("obj")
+        inner = self.bare_phrase(PERSON, "VB", slot.depth - 1).as_("xcomp")
         return attach(self.verb(self.pick(lex.CAUSATIVE), slot.form), after=[made, inner])
 
     def opinion(self, slot: Slot) -> Phrase:
         verb = self.pick(lex.with_sign(lex.OPINION, slot.sign))
-        after = [self.theme(verb, slot.depth), *self.adverbials(0.15, slot.depth - 1)]
+        theme = self.theme(verb, slot.depth).as_("obj")
+        after = [theme, *self.adverbials(0.15, slot.depth - 1)]
         return attach(self.verb(verb, slot.form), after=after)
 
     def affecting(self, slot: Slot) -> Phrase:
         verb = self.pick(lex.with_sign(lex.AFFECTING, slot.sign))
-        return attach(self.verb(verb, slot.form), after=[self.theme(verb, slot.depth)])
+        return attach(self.verb(verb, slot.form), after=[self.theme(verb, slot.depth).as_("obj")])
 
     def copular(self, slot: Slot) -> Phrase:
-        degree = [word(self.pick(lex.DEGREE), "ADV", "RB")] if self.chance(0.25) else []
-        after = [self.time(slot.depth - 1)] if self.chance(0.1) else []
-        return attach(self.adjective(slot.kind, slot.sign), before=degree, after=after)
+        before: list[Phrase] = []
+        if self.chance(0.25):
+            before.append(word(self.pick(lex.DEGREE), "ADV", "RB").as_("advmod"))
+        after = [self.time(slot.depth - 1).as_("obl")] if self.chance(0.1) else []
+        return attach(self.adjective(slot.kind, slot.sign), before, after)
 
     def passive(self, slot: Slot) -> Phrase:
         verb = self.pick(lex.verbs_with_object(slot.kind, slot.sign))
-        after = [self.prepositional("by", PERSON, slot.depth - 1)] if self.chance(0.5) else []
+        after: list[Phrase] = []
+        if self.chance(0.5):
+            after.append(self.prepositional("by", PERSON, slot.depth - 1).as_("obl:agent"))
         after += self.adverbials(0.25, slot.depth - 1)
         return attach(self.verb(verb, "VBN"), after=after)
 
@@ -223,10 +228,8 @@ FRAMES = (
     Frame(VerbPhrases.causative, _PEOPLE, plain=0.1, progressive=True, nested=True),
     Frame(VerbPhrases.opinion, (*BEINGS, ORGANISATION), voicing=0.5),
     Frame(VerbPhrases.affecting, INANIMATE, plain=0.3, voicing=0.4, progressive=True),
-    Frame(
-        VerbPhrases.copular, (*COMMON_KINDS, ORGANISATION), plain=0.08, voicing=0.16, with_be=True
-    ),
-    Frame(VerbPhrases.passive, COMMON_KINDS, plain=0.06, voicing=0.07, with_be=True),
+    Frame(VerbPhrases.copular, (*COMMON_KINDS, ORGANISATION), plain=0.08, voicing=0.16, be="cop"),
+    Frame(VerbPhrases.passive, COMMON_KINDS, plain=0.06, voicing=0.07, be="aux:pass"),
 )
 
 
@@ -238,8 +241,6 @@ def _frames(
     weights = {
         frame: frame.voicing if voicing else frame.plain
         for frame in FRAMES
-        if kind in frame.subjects
-        and (nested or not frame.nested)
-        and (with_be or not frame.with_be)
+        if kind in frame.subjects and (nested or not frame.nested) and (with_be or not frame.be)
     }
     return tuple(weights), tuple(accumulate(weights.values()))

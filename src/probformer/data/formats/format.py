@@ -29,12 +29,14 @@ class BadLine(Exception):
     Args:
         line: The number of the line in the file, from 1.
         reason: What is wrong and what was expected, without the file and the line.
+        sentence: The id of the sentence, if the file gives it one.
     """
 
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(line, reason)
+    def __init__(self, line: int, reason: str, sentence: str = "") -> None:
+        super().__init__(line, reason, sentence)
         self.line = line
         self.reason = reason
+        self.sentence = sentence
 
 
 @dataclass(frozen=True)
