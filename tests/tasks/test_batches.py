@@ -1,6 +1,7 @@
 """Several chunks in one pass, padded or end to end: the same loss and gradient as one by one."""
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import torch
 
 from helpers.messages import refused
 from helpers.runs import PT, TRANSFORMER, ready, settings
+from probformer.data.builtin import builtin_corpus
 from probformer.data.layout import packed, padded
 from probformer.runs.run_folder import load_run
+from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.tasks.batch import Plan, mean_weights
 from probformer.training.batching import MAX_TOKENS, plan_for
 from probformer.training.evaluation import evaluate
@@ -62,6 +65,19 @@ def test_gold_heads_have_a_mean_a_chunk(encoder, tmp_path):
     assert_same(loss_and_gradients(training, [indices], replace(plan, rounded=True)), expected)
     without = ready(settings("tagging", encoder, chunk=4), tmp_path / "without")
     assert expected[0] > loss_and_gradients(without, chunks, without.batches.plan)[0] + 1
+
+
+def test_words_without_a_gold_head_have_no_weight(tmp_path):
+    """The mean is over the words of a sentence whose heads are known; ROOT is such a head."""
+    training = ready(settings("tagging", ROOTED, gold_heads={"channel": 0}), tmp_path)
+    sentence = builtin_corpus(100)["train"].draw(Random(0), 0)
+    heads = [UNOBSERVED if at % 3 else head for at, head in enumerate(sentence.heads)]
+    heads[sentence.heads.index(ROOT)] = ROOT
+    split = training.run.task.encode([replace(sentence, heads=tuple(heads))])
+    batch = training.run.task.training_batch(split, np.arange(1), 0, 0, training.batches.plan)
+    known = np.array(heads) != UNOBSERVED
+    assert 1 < known.sum() < len(heads)
+    np.testing.assert_allclose(batch.weights["heads"][0], known / known.sum(), rtol=1e-6)
 
 
 def test_a_chunk_with_nothing_to_guess_costs_nothing(tmp_path):
