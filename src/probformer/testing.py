@@ -129,7 +129,15 @@ def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.Sente
         B=globals_.dense() if globals_ else None,
         all_dep=globals_ is not None and globals_.mode == "all-dep",
         others=[_as_oracle_sees(factor, len(unary)) for factor in others],
+        arc_labels=_labelled_channel(potentials),
     )
+
+
+def _labelled_channel(potentials: Potentials) -> tuple[int, int] | None:
+    factor = potentials.labelling
+    if factor is None or factor.labelled_channel is None:
+        return None
+    return factor.labelled_channel, factor.label_count
 
 
 def _as_oracle_sees(factor: Factor, n: int) -> reference.OtherFactor:
@@ -179,19 +187,34 @@ def assert_messages_are_gradients(
         rows = torch.stack([values[key] for key in _each(variable, n)])
         return rows.view(*variable.shape(1, n), -1)
 
+    def blocks(values: reference.Q) -> list[Tensor]:
+        """Tensors of heads in the order of `Potentials.head_messages`."""
+        found = [stack(values, variable) for variable in potentials.head_variables]
+        channels = [*crf.channels]
+        if crf.arc_labels is not None:
+            channel, count = crf.arc_labels
+            channels.remove(channel)
+            pairs = torch.stack([values["H", channel, i] for i in range(n)])  # (n, columns · m)
+            found.insert(0, pairs.unflatten(-1, (-1, count)).movedim(-1, 0).unsqueeze(0))
+        rows = [values["H", c, i] for c in channels for i in range(n)]
+        heads = potentials.heads(n).values
+        whole = torch.stack(rows) if rows else unary.new_zeros(0, heads)
+        return [whole.view(1, len(channels), n, heads), *found]
+
     cannot_be = {variable: crf.forbidden(variable) for variable in crf.heads}
     labels = potentials.label_variables
-    heads = [potentials.heads(n), *potentials.head_variables]
     x = potentials.prepare([stack(q, variable) for variable in labels])
     to_heads = potentials.head_messages(x)
-    to_labels = potentials.label_messages([stack(q, variable) for variable in heads], x)
+    to_labels = potentials.label_messages(blocks(q), x)
     to_labels[0] = to_labels[0] + unary
-    for variable, message in zip(heads, to_heads, strict=True):
-        expected = -stack(gradients, variable)
+    of_arcs = [] if crf.arc_labels is None else ["H and labels of arcs"]
+    names = ["H", *of_arcs, *(variable.symbol for variable in potentials.head_variables)]
+    for name, message, slope, closed in zip(
+        names, to_heads, blocks(gradients), blocks(cannot_be), strict=True
+    ):
         # A message to a value that cannot be taken, such as the word itself, is not defined.
-        forbidden = stack(cannot_be, variable)
-        message, expected = (x.masked_fill(forbidden, 0.0) for x in (message, expected))
-        _assert_close(message, expected, tolerance, f"to {variable.symbol}")
+        message, expected = (x.masked_fill(closed.bool(), 0.0) for x in (message, -slope))
+        _assert_close(message, expected, tolerance, f"to {name}")
     for variable, message in zip(labels, to_labels, strict=True):
         expected = -stack(gradients, variable)
         _assert_close(message, expected, tolerance, f"to {variable.symbol}")

@@ -1,10 +1,13 @@
 """Whole runs of inference equal the oracle's loops, in values and in every gradient."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.messages import refused
 from helpers.models import EXTRAS, WORDS, build, random_batch
 from probformer import Evidence, Inference, mean_field, reference
 from probformer.crf.normalisers import NORMALISERS, softmax
@@ -62,9 +65,22 @@ def oracle_evidence(crf, evidence, b):
                     value = value if value == UNOBSERVED else crf.first_other + value
             case ("G", c, i) if evidence.globals is not None:
                 value = int(evidence.globals[b, c, i])
+        if crf.arc_labels is not None and variable[:2] == ("H", crf.arc_labels[0]):
+            label = UNOBSERVED if evidence.arc_labels is None else evidence.arc_labels[b, i]
+            value = pairs_left(crf, variable, value, label)
         if value != UNOBSERVED:
             observed[variable] = value
     return observed
+
+
+def pairs_left(crf, variable, head, label):
+    """The values of a head with a label that agree with what is observed."""
+    count = crf.arc_labels[1]
+    return [
+        value
+        for value in (~crf.forbidden(variable)).nonzero().flatten().tolist()
+        if head in (UNOBSERVED, value // count) and label in (UNOBSERVED, value % count)
+    ]
 
 
 def assert_equal(post, runs, tolerance=1e-9):
@@ -81,7 +97,12 @@ def assert_equal(post, runs, tolerance=1e-9):
                     close(post.root_scores[b], scores[variable])
                     close(post.root_marginals[b], q[variable])
                 case ("H", c, i):
-                    words, rest = q[variable][: crf.n], q[variable][crf.n :]
+                    arcs = crf.arcs(q, c, i)
+                    words, rest = arcs[: crf.n], arcs[crf.n :]
+                    if crf.arc_labels is not None and c == crf.arc_labels[0]:
+                        pairs = q[variable].unflatten(0, (crf.n + 1, -1))
+                        close(post.arc_label_marginals[b, i, : crf.n], pairs[: crf.n])
+                        close(post.arc_label_marginals[b, i, -1], pairs[crf.n])
                     close(post.head_marginals[b, c, i, : crf.n], words)
                     if crf.T_root is not None:
                         close(post.root_head_marginals[b, c, i], rest[0])
@@ -100,6 +121,10 @@ def assert_equal(post, runs, tolerance=1e-9):
 @pytest.mark.parametrize("run", RUNS)
 def test_every_schedule_with_every_extra(run, extras):
     potentials, (unary, mask) = build("uv", extras), random_batch((4, 2, 1))
+    if potentials.labelling is not None and RUNS[run].normaliser_h != "softmax":
+        with refused("normaliser_h"):
+            mean_field(unary, mask, potentials, RUNS[run])
+        return
     post = mean_field(unary, mask, potentials, RUNS[run])
     assert_equal(post, run_oracle(unary, mask, potentials, RUNS[run]))
 
@@ -175,6 +200,8 @@ def check_gradients(potentials, inference):
 def test_anything_combines_with_anything(words, extras, lengths, inference, seed):
     torch.manual_seed(seed)
     potentials, (unary, mask) = build(words, extras), random_batch(tuple(lengths))
+    if potentials.labelling is not None:
+        inference = replace(inference, normaliser_h="softmax")
     post = mean_field(unary, mask, potentials, inference)
     assert_equal(post, run_oracle(unary, mask, potentials, inference))
 
@@ -202,6 +229,10 @@ def test_evidence(run, extras):
         others["idle"] = torch.full((3, h, n), UNOBSERVED)
         others["idle"][0, 2, 3], others["idle"][1, 0, 0] = 1, 0
     evidence = Evidence(labels=labels, heads=heads, root=root, globals=globals_, others=others)
+    if potentials.labelling is not None:
+        arc_labels = torch.full((3, n), UNOBSERVED)
+        arc_labels[0, 0], arc_labels[0, 3], arc_labels[2, 0] = 1, 0, 3
+        evidence = replace(evidence, arc_labels=arc_labels)
     post = mean_field(unary, mask, potentials, RUNS[run], evidence=evidence)
     assert_equal(post, run_oracle(unary, mask, potentials, RUNS[run], evidence))
     assert post.z_marginals[0, 1].tolist() == [0, 0, 0, 1, 0]

@@ -86,7 +86,10 @@ def oracle_marginals(crf, symbols, labels, heads, b, n):
                 q[variable] = labels[0][b, i]
             case (symbol,):  # of the whole sentence
                 q[variable] = labels[symbols.index(symbol)][b]
+            case ("H", c, i) if crf.labels_in(c) > 1:
+                q[variable] = heads[1][b, :, i, keep].mT.flatten()
             case ("H", c, i):
+                c -= crf.arc_labels is not None and c > crf.arc_labels[0]
                 q[variable] = heads[0][b, c, i, keep]
             case ("G", c, i):
                 q[variable] = heads[1][b, c, i]

@@ -17,6 +17,7 @@ from probformer.crf.structures import (
     SpanningTrees,
     head_structure,
 )
+from probformer.potentials import UV, ArcLabels, Potentials, Root
 from probformer.sentinels import ROOT, UNOBSERVED
 
 TREES = {
@@ -230,6 +231,84 @@ def test_inference_is_the_oracles(run, extras):
 @pytest.mark.parametrize("run", RUNS)
 def test_gradients_are_the_oracles(run):
     check_gradients(build("uv", "root"), RUNS[run])
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_arcs_with_labels_are_the_oracles(run):
+    """The tree of a channel whose arcs have labels, and of the other channels."""
+    potentials = build("uv", "root-arc-labels")
+    unary, mask = random_batch((4, 2, 1))
+    post = mean_field(unary, mask, potentials, RUNS[run])
+    assert_equal(post, run_oracle(unary, mask, potentials, RUNS[run]))
+    labelled = potentials.labelling.labelled_channel
+    arcs = torch.cat([post.head_marginals, post.root_head_marginals.unsqueeze(-1)], -1)
+    torch.testing.assert_close(post.arc_label_marginals.sum(-1), arcs[:, labelled])
+
+
+@pytest.mark.parametrize("run", ["tree", "projective"])
+def test_gradients_with_labels_of_arcs_are_the_oracles(run):
+    check_gradients(build("uv", "root-arc-labels"), RUNS[run])
+
+
+def test_trees_with_observed_labels_and_heads():
+    potentials, (unary, mask) = build("uv", "root-arc-labels"), random_batch((4, 2))
+    heads = torch.full((2, 3, 4), UNOBSERVED)
+    heads[0, 1, 2], heads[0, 1, 0], heads[1, 2, 1] = ROOT, 3, 0
+    labels = torch.full((2, 4), UNOBSERVED)
+    labels[0, 2], labels[0, 1], labels[1, 0] = 1, 0, 3
+    evidence = Evidence(heads=heads, arc_labels=labels)
+    post = mean_field(unary, mask, potentials, RUNS["tree"], evidence=evidence)
+    assert_equal(post, run_oracle(unary, mask, potentials, RUNS["tree"], evidence))
+    assert post.arc_label_marginals[0, 2, -1].tolist() == [0, 1, 0, 0]
+    assert not post.arc_label_marginals[0, 1, :, 1:].any()
+
+
+@pytest.mark.parametrize("extras", ["root-arc-labels"])
+@pytest.mark.parametrize("heads", ["independent", "tree"])
+def test_the_free_energy_counts_the_labels_of_arcs(heads, extras):
+    inference = Inference(iterations=2, heads=heads, lambda_h=0.5)
+    potentials, (unary, mask) = build("uv", extras), random_batch((4,))
+    post = mean_field(unary, mask, potentials, inference, trace=True)
+    ((crf, q, scores),) = run_oracle(unary, mask, potentials, inference)
+    entropy = 0.0
+    for c in crf.channels:
+        structure, block = structure_of(inference, c), [("H", c, i) for i in range(crf.n)]
+        entropy = entropy + reference.joint(crf, structure, block, scores).entropy
+    expected = reference.free_energy(crf, q, 1.0, 0.5, entropy)
+    torch.testing.assert_close(post.trace[-1].free_energy[0], expected)
+
+
+def test_one_channel_may_have_all_labels():
+    """No channel is left without labels."""
+    words = UV(5, 1, 4)
+    potentials = Potentials(words, Root(5, 1, 2), arc_labels=ArcLabels(5, 3, 2)).double()
+    unary, mask = random_batch((4, 2, 1, 0))
+    for heads in ("independent", "tree", "projective", ("tree",)):
+        inference = Inference(iterations=2, heads=heads)
+        post = mean_field(unary, mask, potentials, inference, trace=True)
+        assert_equal(post, run_oracle(unary, mask, potentials, inference))
+        assert post.trace[-1].free_energy is not None
+
+
+def test_scores_of_heads_give_their_marginals():
+    potentials, (unary, mask) = build("uv", "root-arc-labels"), random_batch((4, 2))
+    post = mean_field(unary, mask, potentials, RUNS["tree"])
+    pairs = mask.unsqueeze(1) & mask.unsqueeze(2) & ~torch.eye(4, dtype=torch.bool)
+    forbidden = ~torch.cat([pairs, mask.unsqueeze(2)], -1).unsqueeze(1)
+    marginals = SpanningTrees().marginals(post.head_scores, forbidden)
+    torch.testing.assert_close(marginals[..., :-1], post.head_marginals)
+    summed = post.arc_label_scores.logsumexp(-1)
+    torch.testing.assert_close(summed[mask], post.head_scores[:, 1][mask])
+
+
+def test_what_labels_of_arcs_need():
+    words = UV(5, 3, 4)
+    with refused("root"):
+        Potentials(words, arc_labels=ArcLabels(5, 3))
+    with refused("channel", "3"):
+        Potentials(words, Root(5, 3, 2), arc_labels=ArcLabels(5, 3, channel=3))
+    with refused("one factor"):
+        Potentials(words, Root(5, 3, 2), a=ArcLabels(5, 3), b=ArcLabels(5, 3))
 
 
 @pytest.mark.parametrize("run", ["tree", "projective", "by channel"])

@@ -9,6 +9,7 @@ from outside.topic import Topic
 from probformer.crf.potentials import (
     UV,
     UVW,
+    ArcLabels,
     Full,
     Global,
     Potentials,
@@ -48,6 +49,10 @@ EXTRAS = {
     "root-dep-split": lambda h: {"root": Root(D, h, 7), "globals": Global(D, h, 4, "dep-split")},
     "root-single-split": lambda h: {"root": Root(D, h, 7), "globals": Global(D, h, 4)},
     "all-dep-idle": lambda h: {"globals": Global(D, h, 4, "all-dep"), "idle": Idle(D, h)},
+    "root-arc-labels": lambda h: {
+        "root": Root(D, h, 7),
+        "arc_labels": ArcLabels(D, 4, rank=2, channel=h // 2),
+    },
     "root-topic": lambda h: {"root": Root(D, h, 7), "topic": Topic(D, 4)},
 }
 

@@ -95,7 +95,8 @@ def marginals_by_variable(
     names = [variable.marginals for variable in potentials.label_variables]
     columns = [factor.column_field or "" for factor in potentials.with_columns]
     others = [variable.marginals for variable in potentials.head_variables]
-    wanted = {*names, *columns, *others}
+    of_arcs = ["arc_label_marginals"] if potentials.labelling is not None else []
+    wanted = {*names, *columns, *others, *of_arcs}
     found = {name for name in wanted if posterior.tensor(name) is not None}
     found |= {name for name in _MARGINALS if getattr(posterior, name) is not None}
     if found != wanted:
@@ -109,7 +110,10 @@ def marginals_by_variable(
 
     joint = [of(name) for name in columns]
     joint = [q.unsqueeze(-1) if q.dim() == 3 else q for q in joint]  # ROOT has one column
-    return [of(name) for name in names], [torch.cat(joint, dim=-1), *(of(name) for name in others)]
+    heads = [potentials.without_labelled(torch.cat(joint, dim=-1))]
+    if potentials.labelling is not None:
+        heads.append(of("arc_label_marginals").permute(0, 3, 1, 2))
+    return [of(name) for name in names], [*heads, *(of(name) for name in others)]
 
 
 _MARGINALS = [item.name for item in fields(Posterior) if item.name.endswith("_marginals")]

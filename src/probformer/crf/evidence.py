@@ -24,6 +24,8 @@ class Evidence:
     """(B,): the label of ROOT."""
     globals: Tensor | None = None
     """(B, h, n), with single-split (B, 1, n): the global feature that a word attaches to."""
+    arc_labels: Tensor | None = None
+    """(B, n): the label of the arc to a word, in the channel whose arcs have labels."""
     others: Mapping[str, Tensor] = field(default_factory=dict)
     """Indices for other factors, by `Variable.name` or `Factor.column_evidence`."""
 
@@ -38,4 +40,4 @@ class Evidence:
                 yield name, index
 
 
-_NAMES = ("labels", "heads", "root", "globals")
+_NAMES = ("labels", "heads", "root", "globals", "arc_labels")

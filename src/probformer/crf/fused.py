@@ -48,6 +48,7 @@ def can_fuse(
         and unary.dtype != torch.float64
         and dtype_of_products(unary) in (torch.float32, HALF)
         and potentials.words.has_matrices
+        and potentials.labelling is None
         and kernels_support(inference)
         and not _observes_heads(potentials, evidence)
         and not trace

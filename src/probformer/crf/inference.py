@@ -178,13 +178,27 @@ def _posterior(
     # A factor may send messages to padding: they change these scores and nothing else.
     found["z_scores"] = torch.where(mask.unsqueeze(-1), found["z_scores"], 0.0)
     if heads:
-        h, *others = (belief.marginals for belief in heads)
-        columns = h.split(potentials.columns(h.shape[2]), dim=-1)
-        for factor, p in zip(potentials.with_columns, columns, strict=True):
-            found |= factor.column_fields(p)
-        for variable, p in zip(potentials.head_variables, others, strict=True):
-            found[variable.marginals] = p
+        found |= _head_fields([belief.marginals for belief in heads], heads, potentials)
     return Posterior.of(found, trace=trace)
+
+
+def _head_fields(
+    marginals: Sequence[Tensor], heads: Sequence[Belief], potentials: Potentials
+) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+    h, labelled, others = potentials.all_channels(marginals)
+    columns = h.split(potentials.columns(h.shape[2]), dim=-1)
+    for factor, p in zip(potentials.with_columns, columns, strict=True):
+        found |= factor.column_fields(p)
+    for variable, p in zip(potentials.head_variables, others, strict=True):
+        found[variable.marginals] = p
+    scores = heads[0].scores
+    if labelled is not None:
+        of_labels = heads[1].scores
+        found["arc_label_marginals"] = labelled.permute(0, 2, 3, 1)
+        found["arc_label_scores"] = of_labels.permute(0, 2, 3, 1)
+        scores = potentials.with_labelled(scores, of_labels.logsumexp(1, keepdim=True))
+    return found | {"head_scores": scores}
 
 
 def _packed(posterior: Posterior, packing: Packing, places: int) -> Posterior:

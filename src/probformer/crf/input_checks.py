@@ -71,6 +71,9 @@ def check_head_structure(potentials: Potentials, inference: Inference) -> None:
         count, channels = len(inference.heads), potentials.words.channels
         message = f"heads must have a name for each of the {channels} channels, got {count}"
         require(count == channels, message)
+    if potentials.labelling is not None:
+        message = "normaliser_h must be 'softmax' where arcs have labels"
+        require(inference.normaliser_h == "softmax", message)
     if inference.has_trees:
         message = f"heads {inference.heads!r} needs potentials with a root, which heads a word"
         require(potentials.root is not None, message)
@@ -189,6 +192,8 @@ def _observables(potentials: Potentials, batch: int, n: int) -> dict[str, _Obser
     for factor in potentials.with_columns:
         if factor.column_evidence is not None:
             found[factor.column_evidence] = _Observable(heads, factor.columns(n), True)
+    if potentials.labelling is not None:
+        found["arc_labels"] = _Observable((batch, n), potentials.labelling.label_count, True)
     return found
 
 

@@ -29,6 +29,15 @@ class Posterior:
     """(B, d_root): the distribution over ROOT's labels."""
     global_marginals: Tensor | None = None
     """(B, h or 1, n, m): the probability that word i attaches to global feature k."""
+    head_scores: Tensor | None = None
+    """(B, h, n, n) or, with ROOT in the last column, (B, h, n, n+1): the messages to heads over
+    λ_H of the last iteration, of which a structure makes the marginals. Where arcs have labels
+    they are logsumexp over these."""
+    arc_label_marginals: Tensor | None = None
+    """(B, n, n or n+1, m): the probability that word j, or ROOT in the last column, heads word i
+    with label l, in the channel whose arcs have labels. Sums over l are its head marginals."""
+    arc_label_scores: Tensor | None = None
+    """(B, n, n or n+1, m): the scores of these pairs, F_ijl/λ_H."""
     others: Mapping[str, Tensor] = field(default_factory=dict)
     """Marginals and scores of other factors, by `Variable.marginals`, `Variable.scores` and
     `Factor.column_field`."""

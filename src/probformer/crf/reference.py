@@ -30,6 +30,8 @@ from probformer.sentinels import ROOT
 
 Variable = tuple
 Q = dict[Variable, Tensor]
+Observed = Mapping[Variable, int | Sequence[int]]
+"""For observed variables their value, or the values that are left."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,9 @@ class SentenceField:
     all_dep: bool = False
     """Global features are values of H; otherwise they have variables G of their own."""
     others: Sequence[OtherFactor] = ()
+    arc_labels: tuple[int, int] | None = None
+    """The channel whose arcs have labels, and m, their number. The values of its H are pairs: head
+    j with label l is value j · m + l."""
 
     @property
     def n(self) -> int:
@@ -117,8 +122,9 @@ class SentenceField:
             case ("ROOT",):
                 assert self.T_root is not None
                 return self.T_root.shape[2]
-            case ("H", _, _):
-                return self.first_other + sum(factor.columns for factor in self.others)
+            case ("H", c, _):
+                heads = self.first_other + sum(factor.columns for factor in self.others)
+                return heads * self.labels_in(c)
             case _:
                 assert self.B is not None
                 return self.B.shape[1]
@@ -127,12 +133,21 @@ class SentenceField:
         """True where a value cannot be taken: no word heads itself, and what a factor forbids."""
         if variable[0] != "H":
             return torch.zeros(self.size(variable), dtype=torch.bool)
-        _, _, i = variable
+        _, c, i = variable
         values = [j == i for j in range(self.first_other)]
         for factor in self.others:
             if factor.forbidden is not None:
                 values += factor.forbidden[i].tolist()
-        return torch.tensor(values)
+        return torch.tensor(values).repeat_interleave(self.labels_in(c))
+
+    def labels_in(self, c: int) -> int:
+        """The number of labels of an arc in a channel; 1 where arcs have none."""
+        channel, count = self.arc_labels or (None, 1)
+        return count if c == channel else 1
+
+    def arcs(self, q: Q, c: int, i: int) -> Tensor:
+        """The probabilities of the heads of word i, summed over labels."""
+        return q["H", c, i].view(-1, self.labels_in(c)).sum(1)
 
     def scores_of_others(self, q: Q) -> Tensor:
         """The part of −E(Q) of all other factors."""
@@ -165,9 +180,10 @@ def energy(crf: SentenceField, q: Q) -> Tensor:
                 assert crf.B is not None
                 total = total - q[variable] @ crf.B[c] @ q["Z", i]
             case ("H", c, i):
+                arcs = crf.arcs(q, c, i)
                 for j in range(crf.first_other):
                     if j != i:
-                        total = total - q[variable][j] * crf.score(c, i, j, q)
+                        total = total - arcs[j] * crf.score(c, i, j, q)
     return total - crf.scores_of_others(q)
 
 
@@ -214,28 +230,30 @@ def _paper_message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
         return crf.S.new_zeros(crf.size(variable))
     match variable:
         case ("H", c, i):  # F, eqs. 3 and 34
-            zero, rest = crf.S.new_zeros(()), crf.size(variable) - crf.first_other
+            zero, labels = crf.S.new_zeros(()), crf.labels_in(c)
+            rest = crf.size(variable) // labels - crf.first_other
             values = range(crf.first_other)
             scores = [crf.score(c, i, j, q) if j != i else zero for j in values]
-            return torch.stack(scores + rest * [zero])
+            return torch.stack(scores + rest * [zero]).repeat_interleave(labels)
         case ("G", c, i):  # eqs. 40 and 48
             assert crf.B is not None
             return crf.B[c] @ q["Z", i]
         case ("ROOT",):
             assert crf.T_root is not None
             pairs = [(c, i) for c in crf.channels for i in words]
-            return _sum(q["H", c, i][crf.n] * (q["Z", i] @ crf.T_root[c]) for c, i in pairs)
+            return _sum(crf.arcs(q, c, i)[crf.n] * (q["Z", i] @ crf.T_root[c]) for c, i in pairs)
     i = variable[1]
     total = crf.S[i]
     for c in crf.channels:  # G, eqs. 4, 35, 41 and 49
+        own = crf.arcs(q, c, i)
         for j in words:
             if j != i:
-                total = total + q["H", c, i][j] * (crf.T(i - j)[c] @ q["Z", j])
-                total = total + q["H", c, j][i] * (q["Z", j] @ crf.T(j - i)[c])
+                total = total + own[j] * (crf.T(i - j)[c] @ q["Z", j])
+                total = total + crf.arcs(q, c, j)[i] * (q["Z", j] @ crf.T(j - i)[c])
         if crf.T_root is not None:
-            total = total + q["H", c, i][crf.n] * (crf.T_root[c] @ q[("ROOT",)])
+            total = total + own[crf.n] * (crf.T_root[c] @ q[("ROOT",)])
         if crf.B is not None and crf.all_dep:
-            total = total + q["H", c, i][crf.first_global : crf.first_other] @ crf.B[c]
+            total = total + own[crf.first_global : crf.first_other] @ crf.B[c]
     if crf.split is not None:
         for c, b in enumerate(crf.split):
             total = total + q["G", c, i] @ b
@@ -243,14 +261,15 @@ def _paper_message(crf: SentenceField, variable: Variable, q: Q) -> Tensor:
 
 
 def mean_field(
-    crf: SentenceField, inference: Inference, observed: Mapping[Variable, int] | None = None
+    crf: SentenceField, inference: Inference, observed: Observed | None = None
 ) -> tuple[Q, Q]:
     """Marginals and scores after inference (sections 2.2, 2.3.2, 2.3.3 and appendix B).
 
     Args:
         crf: a sentence.
         inference: iterations, schedule, message weights, structures.
-        observed: the values of observed variables.
+        observed: the values of observed variables; of some, several values may be left, such as
+            all labels of an arc whose head is observed.
     """
     observed = observed or {}
     lambda_h = inference.lambda_h_for(crf.S.shape[1])
@@ -265,8 +284,13 @@ def mean_field(
     def distributions(variables: list[Variable], scores: Q) -> Q:
         found: Q = {}
         for v in variables:
-            if isinstance(structures[v], Independent) and v in observed:
-                found[v] = torch.eye(len(scores[v]), dtype=scores[v].dtype)[observed[v]]
+            given = observed.get(v)
+            if isinstance(structures[v], Independent) and isinstance(given, int):
+                found[v] = torch.eye(len(scores[v]), dtype=scores[v].dtype)[given]
+            elif isinstance(structures[v], Independent) and given is not None:
+                left = torch.zeros(len(scores[v]), dtype=torch.bool)
+                left[list(given)] = True
+                found[v] = structures[v].marginals(scores[v], crf.forbidden(v) | ~left)
             elif isinstance(structures[v], Independent):
                 found[v] = structures[v].marginals(scores[v], crf.forbidden(v))
             elif v not in found:
@@ -322,18 +346,20 @@ def joint(
     structure: Structure,
     variables: Sequence[Variable],
     scores: Q,
-    observed: Mapping[Variable, int] | None = None,
+    observed: Observed | None = None,
 ) -> Joint:
     """Sums over all assignments of these variables that the structure allows."""
 
     def meaning(variable: Variable, value: int) -> int:
+        value = value // crf.labels_in(variable[1]) if variable[0] == "H" else value
         is_root = variable[0] == "H" and value == crf.n and crf.T_root is not None
         return ROOT if is_root else value
 
     choices = []
     for v in variables:
         allowed = (~crf.forbidden(v)).nonzero().flatten().tolist()
-        choices.append([observed[v]] if observed and v in observed else allowed)
+        given = observed.get(v, allowed) if observed else allowed
+        choices.append([given] if isinstance(given, int) else given)
     assignments = [
         values
         for values in itertools.product(*choices)

@@ -16,6 +16,7 @@ from probformer.crf.potentials import Potentials
 from probformer.crf.potentials.factor import Variable, observed_columns
 from probformer.crf.structures import (
     Independent,
+    Labelled,
     OfSentence,
     Structure,
     head_structure,
@@ -143,14 +144,16 @@ def head_variables(
     evidence: Evidence,
     dropout: Dropout | None,
 ) -> list[Variables]:
-    """H, then the head variables of factors, such as split global features."""
+    """The blocks of heads, in the order of `Potentials.head_messages`."""
     batch, n, _ = unary.shape
 
-    def kind(
-        variable: Variable, structure: Structure, excluded: Tensor, index: Tensor | None
+    def block(
+        shape: tuple[int, ...],
+        structure: Structure,
+        forbidden: Tensor,
+        observed: Tensor | None,
+        dropout: Dropout | None = dropout,
     ) -> Variables:
-        forbidden, observed = _conditioned(structure, excluded, index, variable.values)
-        shape = *variable.shape(batch, n), variable.values
         return Variables(
             prior=unary.new_zeros(()).expand(shape),
             forbidden=forbidden,
@@ -162,15 +165,37 @@ def head_variables(
             drop_scores=False,
         )
 
+    structure, labelled = head_structure(inference), potentials.labelling
     columns = [factor.forbidden_columns(mask) for factor in potentials.with_columns]
-    excluded = columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1)
+    excluded = (columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1)).unsqueeze(1)
     index = observed_columns(potentials.with_columns, evidence, n)
-    heads = potentials.heads(n)
-    kinds = [kind(heads, head_structure(inference), excluded.unsqueeze(1), index)]
+    values = excluded.shape[-1]
+    blocks: list[Variables] = []
+    if labelled is not None:
+        channel = labelled.labelled_channel
+        assert channel is not None
+        of_channel = None if index is None else index[:, channel : channel + 1]
+        blocks.append(
+            block(
+                (batch, labelled.label_count, n, values),
+                Labelled(structure.of_channel(channel)),
+                *_observed_arcs(
+                    structure, excluded, of_channel, evidence.arc_labels, labelled.label_count
+                ),
+                dropout and _same_for_all_labels(dropout),
+            )
+        )
+        index = None if index is None else potentials.without_labelled(index)
+        structure = structure.without(channel)
+    channels = potentials.words.channels - len(blocks)
+    given = _conditioned(structure, excluded, index, values)
+    blocks.insert(0, block((batch, channels, n, values), structure, *given))
     for variable in potentials.head_variables:
         padding, index = padding_of(variable, mask), evidence.index(variable.name)
-        kinds.append(kind(variable, row_structure(inference), padding, index))
-    return kinds
+        rows = row_structure(inference)
+        given = _conditioned(rows, padding, index, variable.values)
+        blocks.append(block((*variable.shape(batch, n), variable.values), rows, *given))
+    return blocks
 
 
 def padding_of(variable: Variable, mask: Tensor) -> Tensor:
@@ -189,6 +214,28 @@ def _conditioned(
         return forbidden, None
     forbidden = forbidden.expand(*forbidden.shape[:-1], values)
     return structure.condition(forbidden, index), (index >= 0).unsqueeze(-1)
+
+
+def _observed_arcs(
+    structure: Structure,
+    forbidden: Tensor,
+    heads: Tensor | None,
+    labels: Tensor | None,
+    count: int,
+) -> tuple[Tensor, Tensor | None]:
+    """The same for pairs of head and label, from the heads (B, 1, n) and the labels (B, n)."""
+    forbidden, observed = _conditioned(structure, forbidden, heads, forbidden.shape[-1])
+    if labels is None:
+        return forbidden, None
+    every = torch.arange(count, device=labels.device).view(-1, 1, 1)
+    given = labels[:, None, :, None]  # (B, 1, n, 1)
+    known = given >= 0
+    return forbidden | known & (every != given), None if observed is None else observed & known
+
+
+def _same_for_all_labels(dropout: Dropout) -> Dropout:
+    """Dropout of arcs, with all of their labels."""
+    return lambda q: q * dropout(torch.ones_like(q[:, :1]))
 
 
 def dropout_at(rate: float, generator: torch.Generator | None) -> Dropout | None:

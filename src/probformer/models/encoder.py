@@ -79,7 +79,7 @@ class Encoder(nn.Module):
 
     def can_pack(self, reads_single_words: bool, precision: str) -> bool:
         """Whether kernels support these settings for packed sentences; else they are padded."""
-        kernels = kernels_support(self.settings.inference)
+        kernels = kernels_support(self.settings.inference) and self.potentials.labelling is None
         return reads_single_words and self.potentials.is_by_word and kernels
 
     @property

@@ -1,5 +1,6 @@
 """The factors of the conditional random field and their messages."""
 
+from probformer.crf.potentials.arc_labels import ArcLabels
 from probformer.crf.potentials.combined import Potentials, as_potentials, build_potentials
 from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
@@ -9,6 +10,7 @@ from probformer.crf.potentials.words import UV, UVW, Full, Rotary, SharedUV, Wor
 __all__ = [
     "UV",
     "UVW",
+    "ArcLabels",
     "Factor",
     "Full",
     "Global",

@@ -54,12 +54,24 @@ class Potentials(nn.Module):
             require_kind(name, factor, Factor, type(None))
             self.add_module(name, factor)
         self._names = ("words", "root", "globals", *others)
+        self._check_arc_labels()
         if root is not None:
             given = (root.T.shape[1], root.T.shape[0])
             self._check_sizes("root", given)
         if globals is not None:
             channels = words.channels if globals.mode == "single-split" else globals.channels
             self._check_sizes("globals", (globals.dense().shape[-1], channels))
+
+    def _check_arc_labels(self) -> None:
+        given = [f.labelled_channel for f in self.factors if f.labelled_channel is not None]
+        require(len(given) < 2, "only one factor may give labels to arcs")
+        for channel in given:
+            channels = self.words.channels
+            message = f"the channel of arc labels must be below {channels}, got {channel}"
+            require(channel < channels, message)
+            heads = [factor for factor in (self.words, self.root) if factor is not None]
+            message = "arcs with labels need a root, and no heads but words and ROOT"
+            require(len(heads) == 2 and self.with_columns == heads, message)
 
     def _check_sizes(self, name: str, given: tuple[int, int]) -> None:
         wanted = (self.words.labels, self.words.channels)
@@ -87,6 +99,11 @@ class Potentials(nn.Module):
     def head_variables(self) -> list[Variable]:
         """The head variables of the factors; H is not among them."""
         return [variable for f in self.factors for variable in f.head_variables]
+
+    @property
+    def labelling(self) -> Factor | None:
+        """The factor that gives labels to the arcs of a channel, if there is one."""
+        return next((f for f in self.factors if f.labelled_channel is not None), None)
 
     @property
     def is_by_word(self) -> bool:
@@ -121,26 +138,65 @@ class Potentials(nn.Module):
         return x
 
     def head_messages(self, x: Sequence[Any]) -> list[Tensor]:
-        """The messages to H (B, h, n, columns), and to the `head_variables`.
+        """The messages to each block of heads.
 
         Args:
             x: what `prepare` returned.
+
+        Returns:
+            (B, h, n, columns) for H, without the channel whose arcs have labels; for that one, if
+            there is one, (B, m, n, columns); and those to the `head_variables`.
         """
         columns: list[Tensor] = []
         others: list[Tensor] = []
+        of_labels: Tensor | None = None
         for factor, part in zip(self.factors, x, strict=True):
             scores = factor.head_scores(part)
-            if scores is not None:
+            if factor.labelled_channel is not None:
+                of_labels = scores
+            elif scores is not None:
                 (others if factor.head_variables else columns).append(scores)
-        return [columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1), *others]
+        heads = columns[0] if len(columns) == 1 else torch.cat(columns, dim=-1)
+        if of_labels is None:
+            return [heads, *others]
+        channel = self._labelled_channel()
+        return [self.without_labelled(heads), heads[:, channel : channel + 1] + of_labels, *others]
+
+    def without_labelled(self, heads: Tensor) -> Tensor:
+        """(B, h, …) without the channel whose arcs have labels; all if there is none."""
+        if self.labelling is None:
+            return heads
+        channel = self._labelled_channel()
+        return torch.cat([heads[:, :channel], heads[:, channel + 1 :]], 1)
+
+    def with_labelled(self, heads: Tensor, of_channel: Tensor) -> Tensor:
+        """The inverse of `without_labelled`, given that channel (B, 1, …)."""
+        channel = self._labelled_channel()
+        return torch.cat([heads[:, :channel], of_channel, heads[:, channel:]], 1)
+
+    def all_channels(self, heads: Sequence[Tensor]) -> tuple[Tensor, Tensor | None, list[Tensor]]:
+        """Q_H (B, h, n, columns); that of arcs and labels (B, m, n, columns) or None; the rest."""
+        h, *rest = heads
+        if self.labelling is None:
+            return h, None, rest
+        labelled, *rest = rest
+        return self.with_labelled(h, labelled.sum(1, keepdim=True)), labelled, rest
+
+    def _labelled_channel(self) -> int:
+        assert self.labelling is not None
+        assert self.labelling.labelled_channel is not None
+        return self.labelling.labelled_channel
 
     def by_factor(self, heads: Sequence[Tensor]) -> list[Tensor | None]:
-        """For each factor Q of its columns of H or of its head variables; None without either."""
-        h, *own = heads
+        """For each factor Q of what it scores, as `Factor.label_messages` takes it."""
+        h, labelled, rest = self.all_channels(heads)
         columns = iter(h.split(self.columns(h.shape[2]), dim=-1))
-        others = iter(own)
+        others = iter(rest)
         found: list[Tensor | None] = []
         for factor in self.factors:
+            if factor.labelled_channel is not None:
+                found.append(labelled)
+                continue
             source = others if factor.head_variables else columns
             has_some = factor.head_variables or factor.columns(1)
             found.append(next(source) if has_some else None)
@@ -150,7 +206,7 @@ class Potentials(nn.Module):
         """The messages to Z (B, n, d), without S, and to the label variables of factors.
 
         Args:
-            heads: Q_H (B, h, n, columns), then the distributions of `head_variables`.
+            heads: the distributions of the blocks, in the order of `head_messages`.
             x: what `prepare` returned.
         """
         on_words, *others = self.by_factor(heads)

@@ -60,6 +60,11 @@ class Factor(nn.Module, ABC):
     """The field of `Posterior` for the probabilities of its columns."""
     column_evidence: str | None = None
     """The name in `Evidence` under which its columns are observed, if it is not `heads`."""
+    labelled_channel: int | None = None
+    """The channel whose arcs it gives labels: `head_scores` are then (B, m, n, columns of H), added
+    to the scores of that channel's heads, for each of the m labels."""
+    label_count: int = 0
+    """m, with `labelled_channel`."""
 
     def columns(self, n: int) -> int:
         """The number of values that it adds to each H of a sentence of n words."""

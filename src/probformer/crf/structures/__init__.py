@@ -3,6 +3,7 @@
 from probformer.crf.structures.by_channel import ByChannel
 from probformer.crf.structures.choice import head_structure, label_structure, row_structure
 from probformer.crf.structures.independent import Independent, row_entropy
+from probformer.crf.structures.labelled import Labelled, summed_over_labels
 from probformer.crf.structures.of_sentence import OfSentence
 from probformer.crf.structures.projective_trees import ProjectiveTrees
 from probformer.crf.structures.spanning_trees import SpanningTrees
@@ -12,6 +13,7 @@ from probformer.crf.structures.trees import Trees
 __all__ = [
     "ByChannel",
     "Independent",
+    "Labelled",
     "OfSentence",
     "ProjectiveTrees",
     "SpanningTrees",
@@ -21,4 +23,5 @@ __all__ = [
     "label_structure",
     "row_entropy",
     "row_structure",
+    "summed_over_labels",
 ]

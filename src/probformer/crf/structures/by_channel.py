@@ -24,26 +24,31 @@ class ByChannel(Structure):
     def of_channel(self, channel: int) -> Structure:
         return self.structures[channel]
 
+    def without(self, channel: int) -> Structure:
+        return ByChannel(self.structures[:channel] + self.structures[channel + 1 :])
+
     def marginals(self, scores: Tensor, forbidden: Tensor) -> Tensor:
         found = [
             structure.marginals(scores[:, at], closed[:, at])
             for structure, at, closed in self._groups(scores, forbidden)
         ]
-        return torch.cat(found, 1)
+        return torch.cat(found, 1) if found else scores
 
     def log_partition(self, scores: Tensor, forbidden: Tensor) -> Tensor | None:
-        return _total(
+        found = (
             structure.log_partition(scores[:, at], closed[:, at])
             for structure, at, closed in self._groups(scores, forbidden)
         )
+        return _total(scores, found)
 
     def entropy(
         self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
     ) -> Tensor | None:
-        return _total(
+        found = (
             structure.entropy(scores[:, at], marginals[:, at], closed[:, at], step)
             for structure, at, closed in self._groups(scores, forbidden)
         )
+        return _total(scores, found)
 
     def _groups(
         self, scores: Tensor, forbidden: Tensor
@@ -55,11 +60,11 @@ class ByChannel(Structure):
             first += len(same)
 
 
-def _total(parts: Iterator[Tensor | None]) -> Tensor | None:
-    """Their sum; None if one of them is None."""
-    total: Tensor | None = None
+def _total(scores: Tensor, parts: Iterator[Tensor | None]) -> Tensor | None:
+    """Their sum for each sentence, (B,); None if one of them is None."""
+    total = scores.new_zeros(len(scores))
     for part in parts:
         if part is None:
             return None
-        total = part if total is None else total + part
+        total = total + part
     return total

@@ -43,6 +43,10 @@ class Structure(ABC):
         """The structure of one channel; another one only where channels differ."""
         return self
 
+    def without(self, channel: int) -> Structure:
+        """The structure of all other channels."""
+        return self
+
     def __call__(self, scores: Tensor, forbidden: Tensor) -> Tensor:
         """`marginals`, so that a structure can be used as a normaliser."""
         return self.marginals(scores, forbidden)

@@ -60,7 +60,7 @@ class Trees(Structure):
     def log_partition(self, scores: Tensor, forbidden: Tensor) -> Tensor:
         """log Σ exp(score of the tree), summed over the channels of a sentence, (B,)."""
         found = _LogPartition.apply(*_by_sentence(scores, forbidden), self)
-        return found.view(len(scores), -1).sum(1).to(scores.dtype)
+        return found.view(scores.shape[:-2]).flatten(1).sum(1).to(scores.dtype)
 
     def entropy(
         self, scores: Tensor, marginals: Tensor, forbidden: Tensor, step: float = 1.0
