@@ -20,6 +20,7 @@ from probformer.config.run_settings import (
     VocabularySettings,
 )
 from probformer.config.settings import (
+    ArcLabelSettings,
     EncoderSettings,
     FullSettings,
     GlobalSettings,
@@ -34,6 +35,7 @@ from probformer.config.settings import (
 )
 
 __all__ = [
+    "ArcLabelSettings",
     "BuiltinData",
     "ClassificationSettings",
     "CogsSettings",

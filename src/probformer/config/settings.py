@@ -193,6 +193,24 @@ def check_features(mode: str, features: bool) -> None:
 
 
 @dataclass(frozen=True)
+class ArcLabelSettings(Settings):
+    """Labels of the arcs in one channel: head and label of a word are one variable."""
+
+    channel: int = 0
+    """The channel whose arcs have labels, from 0."""
+    count: int | None = None
+    """m, the number of labels; by default as many as the data of a parser has."""
+    rank: int = 8
+    """r, the number of columns of each label's U and V."""
+
+    def check(self) -> None:
+        require_whole("channel", self.channel, low=0)
+        if self.count is not None:
+            require_whole("count", self.count)
+        require_whole("rank", self.rank)
+
+
+@dataclass(frozen=True)
 class EncoderSettings(Settings):
     """A probabilistic transformer."""
 
@@ -212,9 +230,13 @@ class EncoderSettings(Settings):
     potential: PotentialSettings = field(default_factory=UVSettings)
     """The factor between a word and its head."""
     root: RootSettings | None = None
-    """The factor with ROOT; by default none, or, where heads form trees, one with one label."""
+    """The factor with ROOT; by default none, or, where heads form trees or arcs have labels, one
+    with one label."""
     globals: GlobalSettings | None = None
     """The factor with global features; by default none."""
+    arc_labels: ArcLabelSettings | None = None
+    """The factor that gives labels to the arcs of one channel; by default none, or, for a parser,
+    one for the channel of its trees."""
     inference: Inference = field(default_factory=Inference)
     """Mean-field inference."""
 
@@ -268,18 +290,25 @@ class EncoderSettings(Settings):
         if isinstance(heads, tuple):
             message = f"inference.heads must have {self.channels} names, one for each channel"
             require(len(heads) == self.channels, f"{message}, got {len(heads)}")
-        if self.inference.has_trees:
-            self._check_trees()
+        if self.inference.has_trees or self.arc_labels is not None:
+            self._check_arcs()
         without_root = self.readout == "root" and self.root is None
         require(not without_root, "readout 'root' needs a root: give root.labels (d_root)")
 
-    def _check_trees(self) -> None:
-        """Trees have a ROOT, and no heads but words and ROOT."""
+    def _check_arcs(self) -> None:
+        """Trees and arcs with labels have a ROOT, and no heads but words and ROOT."""
         if self.root is None:
             object.__setattr__(self, "root", RootSettings(labels=1))
         mode = None if self.globals is None else self.globals.mode
-        message = "globals.mode must not be 'all-dep' where heads form trees: a global is no word"
+        which = "heads form trees" if self.inference.has_trees else "arcs have labels"
+        message = f"globals.mode must not be 'all-dep' where {which}: a global is no word"
         require(mode != "all-dep", message)
+        if self.arc_labels is not None:
+            channel = self.arc_labels.channel
+            message = f"arc_labels.channel must be below {self.channels}, got {channel}"
+            require(channel < self.channels, message)
+            message = "inference.normaliser_h must be 'softmax' where arcs have labels"
+            require(self.inference.normaliser_h == "softmax", message)
 
 
 @dataclass(frozen=True)

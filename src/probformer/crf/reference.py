@@ -285,17 +285,18 @@ def mean_field(
         found: Q = {}
         for v in variables:
             given = observed.get(v)
-            if isinstance(structures[v], Independent) and isinstance(given, int):
+            if not isinstance(structures[v], Independent):
+                if v not in found:
+                    block = [other for other in variables if _block(other) == _block(v)]
+                    found |= joint(crf, structures[v], block, scores, observed).marginals
+            elif isinstance(given, int):
                 found[v] = torch.eye(len(scores[v]), dtype=scores[v].dtype)[given]
-            elif isinstance(structures[v], Independent) and given is not None:
-                left = torch.zeros(len(scores[v]), dtype=torch.bool)
-                left[list(given)] = True
+            else:
+                left = torch.ones(len(scores[v]), dtype=torch.bool)
+                if given is not None:
+                    left[:] = False
+                    left[list(given)] = True
                 found[v] = structures[v].marginals(scores[v], crf.forbidden(v) | ~left)
-            elif isinstance(structures[v], Independent):
-                found[v] = structures[v].marginals(scores[v], crf.forbidden(v))
-            elif v not in found:
-                block = [other for other in variables if _block(other) == _block(v)]
-                found |= joint(crf, structures[v], block, scores, observed).marginals
         return found
 
     messages = {v: crf.S.new_zeros(crf.size(v)) for v in rules}  # M

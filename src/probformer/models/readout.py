@@ -23,6 +23,9 @@ _WORD_DIMENSIONS = {
     "global_marginals": (2,),
 }
 """The dimensions of a posterior's fields that count words."""
+_HEAD_DIMENSIONS = {"head_scores": 3, "arc_label_marginals": 2, "arc_label_scores": 2}
+"""The dimension that counts all heads, words before the others such as ROOT; that in front of it
+counts the words that they head."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,8 @@ class Output:
                 value = value[row : row + 1]
                 for dimension in _WORD_DIMENSIONS.get(field.name, ()):
                     value = value.narrow(dimension, 0, length)
+                if field.name in _HEAD_DIMENSIONS:
+                    value = _without_padding(value, _HEAD_DIMENSIONS[field.name], length)
                 found[field.name] = value
         others = {name: value[row : row + 1] for name, value in self.posterior.others.items()}
         return Output(
@@ -62,6 +67,13 @@ class Output:
             replace(self.posterior, **found, others=others, trace=None),
             self.readout,
         )
+
+
+def _without_padding(arcs: Tensor, dimension: int, length: int) -> Tensor:
+    words = arcs.shape[dimension - 1]
+    arcs = arcs.narrow(dimension - 1, 0, length)
+    others = arcs.narrow(dimension, words, arcs.shape[dimension] - words)
+    return torch.cat([arcs.narrow(dimension, 0, length), others], dimension)
 
 
 class Model(nn.Module):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from probformer.config.settings import EncoderSettings
+from probformer.crf.potentials.arc_labels import ArcLabels
 from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
 from probformer.crf.potentials.root import Root
@@ -240,9 +241,16 @@ def as_potentials(potentials: Potentials | WordPotential) -> Potentials:
 def build_potentials(settings: EncoderSettings) -> Potentials:
     """The factors that the settings of an encoder describe, with the published initialisation."""
     labels, channels = settings.labels, settings.channels
-    root, globals = settings.root, settings.globals
+    root, globals, arcs = settings.root, settings.globals, settings.arc_labels
+    others: dict[str, Factor] = {}
+    if arcs is not None:
+        message = "arc_labels.count is needed: only a parser takes it from its data"
+        require(arcs.count is not None, message)
+        assert arcs.count is not None
+        others["arc_labels"] = ArcLabels(labels, arcs.count, arcs.rank, arcs.channel)
     return Potentials(
         build_word_potential(settings.potential, labels, channels),
         root and Root(labels, channels, root.labels),
         globals and Global(labels, channels, globals.count, globals.mode, globals.features),
+        **others,
     )
