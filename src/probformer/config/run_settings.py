@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from probformer.config.reading import Settings
-from probformer.config.settings import EncoderSettings, TransformerSettings
+from probformer.config.settings import EncoderSettings, HeadStructure, TransformerSettings
 from probformer.errors import require, require_between, require_whole
 
 Precision = Literal["fp32", "tf32", "bf16"]
@@ -83,8 +83,41 @@ class CogsSettings(Settings):
         return self.parent in ("attention", "relative-attention")
 
 
+@dataclass(frozen=True)
+class ParsingSettings(Settings):
+    """Predict a dependency tree, with labels of arcs where the data has them."""
+
+    kind: Literal["parsing"] = "parsing"
+    channel: int = 0
+    """The channel whose heads are those of the tree, from 0; transformers have a layer of their
+    own for heads and labels."""
+    tags: tuple[str, ...] = ()
+    """Columns of the data that are predicted as well, such as ["upos", "xpos"]."""
+    heads: HeadStructure | None = None
+    """How the heads of a sentence depend on each other in the loss and in probabilities. By default
+    as in `encoder.inference.heads`; for transformers "tree"."""
+    single_root: bool = True
+    """Whether exactly one word has ROOT as its head, or one or more."""
+    decoder: Literal["tree", "mbr"] = "tree"
+    """The predicted tree: the one with the highest score, or the one with the highest expected
+    number of right heads (minimum Bayes risk)."""
+
+    def check(self) -> None:
+        require_whole("channel", self.channel, low=0)
+        message = f"tags must name columns with tags, once each, got {list(self.tags)}"
+        right = all(isinstance(name, str) and name not in _NO_TAGS for name in self.tags)
+        require(right and len({*self.tags}) == len(self.tags), message)
+
+
+_NO_TAGS = ("", "deprel")
+
 TaskSettings = (
-    MaskedLMSettings | TaggingSettings | NERSettings | ClassificationSettings | CogsSettings
+    MaskedLMSettings
+    | TaggingSettings
+    | NERSettings
+    | ClassificationSettings
+    | CogsSettings
+    | ParsingSettings
 )
 
 
@@ -308,6 +341,8 @@ class RunSettings(Settings):
         else:
             message = f"encoder.readout must be that of words for task.kind {self.task.kind!r}"
             require(not reads_sentence, f"{message}, got {encoder.readout!r}")
+        if isinstance(self.task, ParsingSettings):
+            self._check_parsing(self.task)
         schedule = self.training.schedule
         if isinstance(schedule, PlateauSchedule):
             message = "training.learning_rate must be above training.schedule.minimum"
@@ -318,3 +353,30 @@ class RunSettings(Settings):
             count = encoder.channels if isinstance(encoder, EncoderSettings) else encoder.heads
             message = f"training.gold_heads.channel must be below {count}, got {heads.channel}"
             require(heads.channel < count, message)
+
+    def _check_parsing(self, task: ParsingSettings) -> None:
+        kind = self.vocabulary.kind
+        message = f"vocabulary.kind must be 'words' for task.kind 'parsing', got {kind!r}"
+        require(kind == "words", message)
+        encoder = self.encoder
+        if not isinstance(encoder, EncoderSettings):
+            return
+        message = f"task.channel must be below {encoder.channels}, got {task.channel}"
+        require(task.channel < encoder.channels, message)
+        if encoder.arc_labels is not None:
+            given = encoder.arc_labels.channel
+            message = (
+                f"encoder.arc_labels.channel must be task.channel, {task.channel}, got {given}"
+            )
+            require(given == task.channel, message)
+        if encoder.globals is not None:
+            message = "encoder.globals.mode must not be 'all-dep' for task.kind 'parsing'"
+            require(encoder.globals.mode != "all-dep", f"{message}: a global is no word")
+        inference = encoder.inference
+        message = "encoder.inference.normaliser_h must be 'softmax' for task.kind 'parsing'"
+        require(inference.normaliser_h == "softmax", message)
+        message = "encoder.inference.step_h must be 1, without step_decay, for task.kind 'parsing'"
+        require(inference.step_h == 1 and not inference.step_decay, message)
+        message = "task.single_root and encoder.inference.single_root must be the same"
+        same = inference.single_root == task.single_root
+        require(same or not inference.has_trees, message)

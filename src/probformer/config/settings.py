@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from probformer.config.reading import Settings
@@ -295,6 +295,23 @@ class EncoderSettings(Settings):
         without_root = self.readout == "root" and self.root is None
         require(not without_root, "readout 'root' needs a root: give root.labels (d_root)")
 
+    def heads_of(self, channel: int) -> HeadStructure | Callable[..., Any] | None:
+        """The structure of the heads in a channel; None for a transformer, which has none."""
+        heads = self.inference.heads
+        return heads[channel] if isinstance(heads, tuple) else heads
+
+    def for_parser(self, channel: int, labels: int) -> EncoderSettings:
+        """With ROOT, and with as many labels of arcs as the data has; without labels for 0."""
+        arcs = self.arc_labels
+        if labels:
+            arcs = ArcLabelSettings(channel) if arcs is None else arcs
+            message = f"encoder.arc_labels.count must be {labels}, as in the data, got {arcs.count}"
+            require(arcs.count in (None, labels), message)
+            arcs = replace(arcs, count=labels)
+        message = "encoder.arc_labels needs data with labels of arcs (deprel)"
+        require(bool(labels) or arcs is None, message)
+        return replace(self, arc_labels=arcs, root=self.root or RootSettings(labels=1))
+
     def _check_arcs(self) -> None:
         """Trees and arcs with labels have a ROOT, and no heads but words and ROOT."""
         if self.root is None:
@@ -402,6 +419,14 @@ class TransformerSettings(Settings):
     def max_words(self) -> int | None:
         """The largest number of words that fits into the position table; None without a table."""
         return self.max_length - self.extra_places if self.positions == "learned" else None
+
+    def heads_of(self, channel: int) -> None:
+        """None: attention has no structure of heads."""
+        return None
+
+    def for_parser(self, channel: int, labels: int) -> TransformerSettings:
+        """As it is: a parser has a layer of its own for heads and labels."""
+        return self
 
     @property
     def rate_of_input(self) -> float:

@@ -28,23 +28,21 @@ _OF_LABELS = ("las", "las_nopunct", "las_subtypes")
 
 
 def count_attachments(
-    words: Sequence[str],
     gold_heads: Sequence[int] | NDArray[np.int64],
     gold_labels: Sequence[str] | None,
     heads: Sequence[int] | NDArray[np.int64],
     labels: Sequence[str] | None,
-    upos: Sequence[str] | None = None,
+    punctuation: Sequence[bool] | NDArray[np.bool_],
 ) -> dict[str, float]:
     """The counts of a sentence; those of several sentences add up.
 
     Args:
-        words: n words.
-        gold_heads: The position of each word's head, `sentinels.ROOT`, or `sentinels.UNOBSERVED`
-            for a word that is not to be counted.
+        gold_heads: n values: the position of each word's head, `sentinels.ROOT`, or
+            `sentinels.UNOBSERVED` for a word that is not to be counted.
         gold_labels: The label of each word's arc, if known.
         heads: The predicted heads.
         labels: The predicted labels, if there are any.
-        upos: The gold universal tags, "_" for a word that has none; see `is_punctuation`.
+        punctuation: Whether each word is punctuation; see `is_punctuation`.
 
     Returns:
         Counts from which `attachment_scores` computes shares. Labels are counted if both gold and
@@ -53,13 +51,14 @@ def count_attachments(
     Raises:
         InputError: An argument does not have n values.
     """
-    given = {"gold_heads": gold_heads, "gold_labels": gold_labels, "heads": heads}
-    for name, values in {**given, "labels": labels, "upos": upos}.items():
-        found = len(words) if values is None else len(values)
-        message = f"{name} must have {len(words)} values, one for each word, got {found}"
-        require(found == len(words), message)
+    n = len(gold_heads)
+    given = {"gold_labels": gold_labels, "heads": heads, "labels": labels}
+    for name, values in {**given, "punctuation": punctuation}.items():
+        found = n if values is None else len(values)
+        message = f"{name} must have {n} values, one for each word, got {found}"
+        require(found == n, message)
     known = np.array([head != UNOBSERVED for head in gold_heads], dtype=bool)
-    spoken = known & ~is_punctuation(words, upos)
+    spoken = known & ~np.asarray(punctuation, dtype=bool)
     right = known & _equal(gold_heads, heads)
     counts = {
         "uas_right": right,

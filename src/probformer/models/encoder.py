@@ -62,6 +62,8 @@ class Encoder(nn.Module):
             raise InputError(f"potentials must have the settings' {sizes}, got {given}")
 
     supports_evidence = True
+    infers_heads = True
+    """Whether heads are variables of the model, which a parser can learn."""
 
     @property
     def embedding(self) -> nn.Embedding:

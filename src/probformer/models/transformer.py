@@ -55,6 +55,7 @@ class Transformer(nn.Module):
         self.final_norm = nn.LayerNorm(settings.width) if pre else nn.Identity()
 
     supports_evidence = False
+    infers_heads = False
 
     @property
     def embedding(self) -> nn.Embedding:

@@ -105,7 +105,7 @@ def write_description(
         "model_type": "probformer",
         "format_version": FORMAT_VERSION,
         "vocabulary": len(run.vocabulary),
-        "encoder": to_dict(settings.encoder),
+        "encoder": to_dict(run.model.encoder.settings),
         "task": {**to_dict(settings.task), **run.task.state()},
     }
     if task is not type(build_task(settings.task, run.vocabulary)):

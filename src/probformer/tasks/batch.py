@@ -137,6 +137,8 @@ class Targets:
     """(T,): the model's input, in which words may be masked."""
     of_words: Mapping[str, Ints] = field(default_factory=dict)
     """(T,) each: the loss is the mean over sentences of the mean over their words."""
+    of_words_by_chunk: Mapping[str, Ints] = field(default_factory=dict)
+    """(T,) each: the loss is the mean over all targets of a chunk."""
     of_some_words: Mapping[str, Ints] = field(default_factory=dict)
     """(T,) each, most of them `IGNORE`: the loss is the mean over all targets of a chunk."""
     of_sentences: Mapping[str, Ints] = field(default_factory=dict)
@@ -161,6 +163,10 @@ def build_batch(tokens: Tokens, given: Targets, plan: Plan) -> Batch:
     for name, target in given.of_words.items():
         targets[name] = layout.place(target, IGNORE)
         means = mean_weights(target != IGNORE, tokens.sentences) * share[tokens.sentences]
+        weights[name] = layout.place(means, 0)
+    for name, target in given.of_words_by_chunk.items():
+        targets[name] = layout.place(target, IGNORE)
+        means = mean_weights(target != IGNORE, chunk_of[tokens.sentences])
         weights[name] = layout.place(means, 0)
     for name, target in given.of_some_words.items():
         where = np.flatnonzero(target != IGNORE)

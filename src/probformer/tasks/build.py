@@ -9,6 +9,7 @@ from probformer.config import (
     CogsSettings,
     MaskedLMSettings,
     NERSettings,
+    ParsingSettings,
     TaggingSettings,
     TaskSettings,
     TrainingSettings,
@@ -22,6 +23,7 @@ from probformer.tasks.gold_heads import GoldHeadLoss
 from probformer.tasks.mlm import MaskedLM
 from probformer.tasks.ner import NER
 from probformer.tasks.objective import Objective, WeightPenalty
+from probformer.tasks.parsing import Parsing
 from probformer.tasks.tagging import Tagging
 from probformer.tasks.task import Task
 
@@ -41,6 +43,8 @@ def build_task(settings: TaskSettings, vocabulary: Vocabulary) -> Task:
             return Classification(vocabulary)
         case CogsSettings():
             return Cogs(settings, vocabulary)
+        case ParsingSettings():
+            return Parsing(settings, vocabulary)
 
 
 def build_auxiliary(settings: TrainingSettings, encoder: Encoder | Transformer) -> list[Objective]:

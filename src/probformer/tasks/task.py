@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from probformer.config import EncoderSettings, TransformerSettings
 from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
@@ -64,11 +65,25 @@ class Task(ABC):
         """Whether loss, metrics or answers take head marginals, and batches have gold heads."""
         return False
 
+    @property
+    def arc_label_names(self) -> Sequence[str]:
+        """The names of the labels of arcs, empty where they have none."""
+        return ()
+
     # Classes
 
     @abstractmethod
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         """Collect the classes of the training data, before any sentence is encoded."""
+
+    def encoder_settings(
+        self, settings: EncoderSettings | TransformerSettings
+    ) -> EncoderSettings | TransformerSettings:
+        """The settings of the encoder, with what the classes decide, such as a number of labels.
+
+        Called when the classes are known, before sentences are encoded.
+        """
+        return settings
 
     @abstractmethod
     def check(self, sentence: Sentence) -> None:

@@ -82,6 +82,7 @@ def prepare(
     task.learn_classes(corpus.splits["train"])
     if resumed and accelerator.is_main_process:
         check_same_classes(task, folder, make_task)
+    encoder_settings = task.encoder_settings(settings.encoder)
     given = corpus.splits.items()
     splits = {name: encode_split(name, text, task, reporter) for name, text in given}
     if resumed and accelerator.is_main_process:
@@ -90,7 +91,7 @@ def prepare(
     check_metrics(task, splits)
 
     torch.manual_seed(derive_seed(settings.seed, Purpose.INITIALISATION))
-    encoder = build_encoder(settings.encoder, len(vocabulary))
+    encoder = build_encoder(encoder_settings, len(vocabulary))
     run = Run(settings, vocabulary, task, Model(encoder, task.build_readout(encoder)))
     objectives = (task, *build_auxiliary(settings.training, encoder))
     check_gold_heads(objectives, splits["train"], reporter)

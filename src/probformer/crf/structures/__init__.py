@@ -1,7 +1,12 @@
 """What the variables of a block do with their scores: independent rows, or trees."""
 
 from probformer.crf.structures.by_channel import ByChannel
-from probformer.crf.structures.choice import head_structure, label_structure, row_structure
+from probformer.crf.structures.choice import (
+    head_structure,
+    label_structure,
+    row_structure,
+    structure_named,
+)
 from probformer.crf.structures.independent import Independent, row_entropy
 from probformer.crf.structures.labelled import Labelled, summed_over_labels
 from probformer.crf.structures.of_sentence import OfSentence
@@ -23,5 +28,6 @@ __all__ = [
     "label_structure",
     "row_entropy",
     "row_structure",
+    "structure_named",
     "summed_over_labels",
 ]

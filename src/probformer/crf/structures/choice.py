@@ -29,14 +29,32 @@ def head_structure(inference: Inference) -> Structure:
         return given
     require_kind("heads", given, str, tuple, Structure)
     rows = _as_structure(inference.normaliser_h)
-    trees = {
-        "independent": rows,
-        "tree": SpanningTrees(inference.single_root),
-        "projective": ProjectiveTrees(inference.single_root),
+    named = {
+        name: structure_named(name, inference.single_root, rows)
+        for name in ((given,) if isinstance(given, str) else cast(tuple[str, ...], given))
     }
     if isinstance(given, str):
-        return trees[given]
-    return ByChannel([trees[name] for name in cast(tuple[str, ...], given)])
+        return named[given]
+    return ByChannel([named[name] for name in cast(tuple[str, ...], given)])
+
+
+def structure_named(
+    name: str, single_root: bool = True, rows: Structure | None = None
+) -> Structure:
+    """The structure of heads in one channel, by its name in settings.
+
+    Args:
+        name: "independent", "tree" or "projective".
+        single_root: whether exactly one word of a tree has ROOT as its head, or one or more.
+        rows: what "independent" means; by default the softmax of each row of scores.
+    """
+    match name:
+        case "tree":
+            return SpanningTrees(single_root)
+        case "projective":
+            return ProjectiveTrees(single_root)
+        case _:
+            return Independent() if rows is None else rows
 
 
 def row_structure(inference: Inference) -> Structure:

@@ -61,7 +61,7 @@ class ProjectiveTrees(Trees):
                 if _inside_arc(other, word, head) != _inside_arc(its_head, word, head) and not (
                     {other, its_head} & {word, head}
                 ):
-                    return word, f"has an arc that crosses that of word {other}"
+                    return word, "has an arc that crosses another"
         below = [word for word in range(len(heads)) if any(_inside_arc(word, *arc) for arc in arcs)]
         for word in below:
             if heads[word] == ROOT:

@@ -76,7 +76,7 @@ class Trees(Structure):
     def fault(self, heads: Sequence[int]) -> tuple[int, str] | None:
         roots = [word for word, head in enumerate(heads) if head == ROOT]
         if self.single_root and len(roots) > 1:
-            return roots[1], f"has ROOT as its head, which word {roots[0]} has already"
+            return roots[1], "is a second word with ROOT as its head"
         for word in range(len(heads)):
             if _is_on_cycle(word, heads):
                 return word, "is on a cycle of heads"

@@ -1,0 +1,346 @@
+"""Parsing: for each sentence a dependency tree, with labels of arcs and with tags if asked for.
+
+The heads of one channel, with their labels, are the tree. The loss is −log P(gold tree and labels)
+under Q of the last iteration. Where only a part of them is known, it is −log of the sum over all
+trees and labels that agree with it:
+
+    loss = log Z(θ) − log Z(θ restricted to what is known)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from probformer.config import EncoderSettings, ParsingSettings, TransformerSettings
+from probformer.crf.arc_distribution import ArcDistribution
+from probformer.crf.decoding import decode
+from probformer.crf.structures import ProjectiveTrees, SpanningTrees, Structure, structure_named
+from probformer.data.attachment import attachment_scores, count_attachments, is_punctuation
+from probformer.data.calibration import calibration_error, count_calibration
+from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
+from probformer.data.parsed import Parse
+from probformer.data.sentence import Sentence
+from probformer.data.vocabulary import Vocabulary
+from probformer.errors import InputError, counted, require
+from probformer.models.biaffine import Biaffine
+from probformer.models.encoder import Encoder
+from probformer.models.readout import Output
+from probformer.models.transformer import Transformer
+from probformer.sentinels import ROOT, UNOBSERVED
+from probformer.tasks.batch import Batch, Targets
+from probformer.tasks.labels import IGNORE, Labels
+from probformer.tasks.task import Counts, CountsSoFar, Task, weighted_loss
+
+LABELS = "deprel"
+"""The column of the data that has the labels of arcs."""
+_UNKNOWN = "_"
+
+
+class Parsing(Task):
+    """The classes are the labels and tags of the training data; others count as wrong."""
+
+    name = "task.kind 'parsing'"
+
+    def __init__(self, settings: ParsingSettings, vocabulary: Vocabulary) -> None:
+        super().__init__(vocabulary)
+        self.settings = settings
+        self.labels = Labels()
+        self.tags = {column: Labels() for column in settings.tags}
+        self.structure = structure_named(settings.heads or "tree", settings.single_root)
+        self._gold = SpanningTrees(settings.single_root)
+        self._has_channel = True
+        self._opened = [0, 0]  # heads and sentences of which the structure has no tree
+
+    @property
+    def metric(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "las" if len(self.labels) else "uas"
+
+    @property
+    def reads_single_words(self) -> bool:
+        return False
+
+    @property
+    def needs_heads(self) -> bool:
+        """Whether the heads are those of a channel, and not of a layer of the task's own."""
+        return self._has_channel
+
+    @property
+    def arc_label_names(self) -> Sequence[str]:
+        return self.labels.names
+
+    def learn_classes(self, sentences: Iterable[Sentence]) -> None:
+        labels, heads = set[str](), 0
+        tags: dict[str, set[str]] = {column: set() for column in self.tags}
+        for sentence in self.usable(sentences):
+            heads += sentence.heads is not None
+            labels |= {*sentence.columns.get(LABELS, ())}
+            for column, found in tags.items():
+                found |= {*sentence.columns[column]}
+        require(heads > 0, "task.kind 'parsing' needs training data with heads, got none")
+        self.labels = Labels(sorted(labels - {_UNKNOWN}))
+        self.tags = {column: Labels(sorted(found - {_UNKNOWN})) for column, found in tags.items()}
+
+    def encoder_settings(
+        self, settings: EncoderSettings | TransformerSettings
+    ) -> EncoderSettings | TransformerSettings:
+        channel = self.settings.channel
+        given = self.settings.heads or settings.heads_of(channel) or "tree"
+        if isinstance(given, Structure):
+            self.structure = given.of_channel(channel)
+        elif isinstance(given, str):
+            self.structure = structure_named(given, self.settings.single_root)
+        return settings.for_parser(channel, len(self.labels))
+
+    def check(self, sentence: Sentence) -> None:
+        fault = None if sentence.heads is None else self._gold.fault(sentence.heads)
+        if fault is not None:
+            word, reason = fault
+            where = f"{sentence.place(word)}: word {word + 1}, {sentence.words[word]!r},"
+            raise InputError(f"{where} {reason}")
+        for column in self.tags:
+            if column not in sentence.columns:
+                known = ", ".join(sentence.columns) or "none"
+                message = f"task.tags must be columns of the data ({known}), got {column!r}"
+                raise InputError(message)
+
+    def state(self) -> dict[str, Any]:
+        classes = {column: labels.names for column, labels in self.tags.items()}
+        return {"labels": self.labels.names, "classes": classes}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.labels = Labels(state["labels"])
+        self.tags = {column: Labels(state["classes"][column]) for column in self.tags}
+
+    def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
+        self.encoder_settings(encoder.settings)
+        self._has_channel = encoder.infers_heads
+        layers: dict[str, nn.Module] = {
+            column: nn.Linear(encoder.width, len(labels)) for column, labels in self.tags.items()
+        }
+        if not self._has_channel:
+            labels = max(len(self.labels), 1)
+            layers["arcs"] = Biaffine(encoder.width, labels, encoder.settings.dropout)
+        return nn.ModuleDict(layers)
+
+    # From sentences to batches
+
+    def fields_of(self, sentence: Sentence, word_of: Sequence[int]) -> EncodedSentence:
+        self.check(sentence)
+        n = len(sentence)
+        gold = [UNOBSERVED] * n if sentence.heads is None else [*sentence.heads]
+        labels, upos = sentence.columns.get(LABELS, (_UNKNOWN,) * n), sentence.columns.get("upos")
+        fields = {
+            "gold_head": gold,
+            "head": self._learnable(gold),
+            "label": [_number(self.labels, label) for label in labels],
+            "punctuation": is_punctuation(sentence.words, upos).astype(int).tolist(),
+        }
+        tags = {
+            column: [_number(names, tag) for tag in sentence.columns[column]]
+            for column, names in self.tags.items()
+        }
+        return fields | tags
+
+    def _learnable(self, gold: list[int]) -> list[int]:
+        """Heads with `IGNORE` where they are not known, or where no tree of the structure has them.
+
+        A head is left to the partial likelihood until the rest is part of such a tree.
+        """
+        heads = gold.copy()
+        while (fault := self.structure.fault(heads)) is not None:
+            heads[fault[0]] = UNOBSERVED
+        opened = sum(a != b for a, b in zip(gold, heads, strict=True))
+        self._opened[0] += opened
+        self._opened[1] += opened > 0
+        return [IGNORE if head == UNOBSERVED else head for head in heads]
+
+    def warnings(self) -> list[str]:
+        found = [*super().warnings(), *self.labels.take_warnings("labels of arcs")]
+        for column, names in self.tags.items():
+            found += names.take_warnings(f"tags of column {column}")
+        heads, sentences = self._opened
+        if heads:
+            where = f"{counted(heads, 'head')} in {counted(sentences, 'sentence')}"
+            found.append(f"arcs cross: the loss leaves {where} open, scores do not")
+        self._opened = [0, 0]
+        return found
+
+    def why_no_metrics(self, split: EncodedSplit) -> str | None:
+        known = (np.asarray(split.fields["gold_head"]) != UNOBSERVED).any()
+        return None if known else "has no sentence with heads to compare with"
+
+    def targets(self, tokens: Tokens) -> Targets:
+        names = [name for name in tokens.split.fields if name not in ("words", "heads")]
+        return Targets(tokens["words"], of_words_by_chunk={name: tokens[name] for name in names})
+
+    # Loss and metrics
+
+    def arcs(self, output: Output, mask: Tensor) -> ArcDistribution:
+        """The distribution over heads and labels.
+
+        Args:
+            output: Of a batch of padded sentences.
+            mask: (B, n), true where there is a word.
+        """
+        posterior, channel = output.posterior, self.settings.channel
+        if not self._has_channel:
+            scores = self._layers(output)["arcs"](output.representation)
+        elif posterior.arc_label_scores is not None:
+            scores = posterior.arc_label_scores.permute(0, 3, 1, 2)
+        else:
+            assert posterior.head_scores is not None
+            scores = posterior.head_scores[:, channel : channel + 1]
+        return ArcDistribution.of(scores, mask, self.structure)
+
+    def _layers(self, output: Output) -> nn.ModuleDict:
+        assert isinstance(output.readout, nn.ModuleDict)
+        return output.readout
+
+    def _tag_scores(self, output: Output) -> dict[str, Tensor]:
+        layers = self._layers(output)
+        return {column: layers[column](output.representation) for column in self.tags}
+
+    def loss(self, output: Output, batch: Batch) -> Tensor:
+        losses = self._sentence_losses(self.arcs(output, batch.mask), batch)
+        weights = batch.weights["head"].amax(1)  # one over the chunk's heads, in each sentence
+        total = (losses * weights).sum().to(output.representation.dtype)
+        for column, scores in self._tag_scores(output).items():
+            total = total + weighted_loss(scores, batch, column)
+        return total
+
+    def _sentence_losses(self, arcs: ArcDistribution, batch: Batch) -> Tensor:
+        known = arcs.given(batch.targets["head"], batch.targets["label"])
+        return arcs.log_partition() - known.log_partition()
+
+    def count(self, output: Output, batch: Batch) -> CountsSoFar:
+        arcs = self.arcs(output, batch.mask)
+        targets = {name: target.cpu().numpy() for name, target in batch.targets.items()}
+        total: dict[str, float] = {"loss": float(self._sentence_losses(arcs, batch).sum())}
+        total["heads"] = float((targets["head"] != IGNORE).sum())
+        parses = self._parses(output, batch.mask, arcs)
+        for row, parse in enumerate(parses):
+            sentence = {name: target[row, : len(parse.heads)] for name, target in targets.items()}
+            for name, value in self._count_sentence(parse, sentence).items():
+                total[name] = total.get(name, 0.0) + value
+        return total
+
+    def _count_sentence(self, parse: Parse, gold: Mapping[str, Any]) -> dict[str, float]:
+        labels = None
+        if parse.labels is not None:
+            labels = [_UNKNOWN if x == IGNORE else self.labels.name(x) for x in gold["label"]]
+        heads = gold["gold_head"]
+        counts = count_attachments(heads, labels, parse.heads, parse.labels, gold["punctuation"])
+        known = heads != UNOBSERVED
+        confidences = np.array(parse.head_probabilities)[known]
+        counts |= count_calibration(confidences, (heads == parse.heads)[known])
+        for column, tags in parse.tags.items():
+            names = self.tags[column]
+            given = [x != IGNORE for x in gold[column]]
+            numbers = [names.number(tag) for tag in tags]
+            counts[f"{column}_words"] = float(sum(given))
+            counts[f"{column}_right"] = float((np.array(numbers) == gold[column]).sum())
+        return counts
+
+    def metrics(self, counts: Counts) -> dict[str, float]:
+        found = {"loss": counts["loss"] / max(counts["heads"], 1), **attachment_scores(counts)}
+        for column in self.tags:
+            found[column] = counts[f"{column}_right"] / max(counts[f"{column}_words"], 1)
+        return {**found, "ece": calibration_error(counts), "score": found[self.metric]}
+
+    # Answers
+
+    def parses(self, output: Output, mask: Tensor, heads: Tensor | None = None) -> list[Parse]:
+        """The predicted trees of a batch.
+
+        Args:
+            output: The model's output.
+            mask: (B, n), true where there is a word; words come first.
+            heads: (B, n), heads that the trees are to have, `UNOBSERVED` where any will do.
+        """
+        arcs = self.arcs(output, mask)
+        return self._parses(output, mask, arcs if heads is None else arcs.given(heads))
+
+    def _parses(self, output: Output, mask: Tensor, arcs: ArcDistribution) -> list[Parse]:
+        marginals = arcs.marginals()
+        scores = marginals if self.settings.decoder == "mbr" else arcs.arc_scores()
+        lengths = mask.sum(1).tolist()
+        heads = torch.full(mask.shape, ROOT)
+        for row, (length, own) in enumerate(
+            zip(lengths, scores.double().cpu().numpy(), strict=True)
+        ):
+            if length:
+                heads[row, :length] = torch.from_numpy(self._tree(own[:length], length))
+        heads = heads.to(mask.device)
+        index = torch.where(heads == ROOT, mask.shape[1], heads).unsqueeze(2)
+        certain = marginals.gather(2, index).squeeze(2).clamp(0, 1)
+        best: dict[str, tuple[Tensor, Tensor]] = {}
+        if len(self.labels):
+            best[LABELS] = _best(arcs.labels_of(heads))
+        for column, logits in self._tag_scores(output).items():
+            best[column] = _best(logits.float().softmax(-1))
+        values = {name: (p.tolist(), at.tolist()) for name, (p, at) in best.items()}
+        columns = {LABELS: self.labels, **self.tags}
+        return [
+            _parse(heads[row], certain[row], values, columns, row, length)
+            for row, length in enumerate(lengths)
+        ]
+
+    def _tree(self, scores: NDArray[Any], length: int) -> NDArray[np.int64]:
+        projective = isinstance(self.structure, ProjectiveTrees)
+        decoder = "projective" if projective else "tree"
+        return decode(scores[:, :length], scores[:, -1], decoder, self.settings.single_root)
+
+    def answer(
+        self, output: Output, words: Sequence[str], word_of: Sequence[int]
+    ) -> dict[str, Any]:
+        mask = torch.ones(1, len(words), dtype=torch.bool, device=output.representation.device)
+        (parse,) = self.parses(output, mask)
+        found = {"heads": parse.heads, "labels": parse.labels, "tags": dict(parse.tags)}
+        found["head_probabilities"] = parse.head_probabilities
+        found["label_probabilities"] = parse.label_probabilities
+        return {"words": words, **{name: x for name, x in found.items() if x is not None}}
+
+    def as_text(self, answer: Mapping[str, Any]) -> str:
+        """Each word with the number of its head, 0 for ROOT, and the label."""
+        columns = [answer["words"], (str(head + 1) for head in answer["heads"])]
+        columns += [answer["labels"]] if "labels" in answer else []
+        return " ".join("/".join(parts) for parts in zip(*columns, strict=True))
+
+
+def _number(names: Labels, name: str) -> int:
+    return IGNORE if name == _UNKNOWN else names.number(name)
+
+
+def _best(p: Tensor) -> tuple[Tensor, Tensor]:
+    """The largest probability of each word, and what has it, (B, n) each."""
+    largest = p.max(-1)
+    return largest.values, largest.indices
+
+
+def _parse(
+    heads: Tensor,
+    certain: Tensor,
+    values: Mapping[str, tuple[list[list[float]], list[list[int]]]],
+    names: Mapping[str, Labels],
+    row: int,
+    length: int,
+) -> Parse:
+    found = {
+        column: ([names[column].name(x) for x in at[row][:length]], p[row][:length])
+        for column, (p, at) in values.items()
+    }
+    labels, p_labels = found.pop(LABELS, (None, None))
+    return Parse(
+        heads[:length].tolist(),
+        certain[:length].tolist(),
+        labels,
+        p_labels,
+        {column: tags for column, (tags, _) in found.items()},
+        {column: p for column, (_, p) in found.items()},
+    )
