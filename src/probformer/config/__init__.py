@@ -1,5 +1,16 @@
 """Typed settings, from Python or TOML."""
 
+from probformer.config.factor_settings import (
+    ArcLabelSettings,
+    FullSettings,
+    GlobalSettings,
+    PotentialSettings,
+    RootSettings,
+    RotarySettings,
+    SharedUVSettings,
+    UVSettings,
+    UVWSettings,
+)
 from probformer.config.reading import from_dict, from_toml, to_dict, to_toml
 from probformer.config.run_settings import (
     BuiltinData,
@@ -20,20 +31,7 @@ from probformer.config.run_settings import (
     TrainingSettings,
     VocabularySettings,
 )
-from probformer.config.settings import (
-    ArcLabelSettings,
-    EncoderSettings,
-    FullSettings,
-    GlobalSettings,
-    Inference,
-    PotentialSettings,
-    RootSettings,
-    RotarySettings,
-    SharedUVSettings,
-    TransformerSettings,
-    UVSettings,
-    UVWSettings,
-)
+from probformer.config.settings import EncoderSettings, Inference, TransformerSettings
 
 __all__ = [
     "ArcLabelSettings",

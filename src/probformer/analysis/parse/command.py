@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from probformer.analysis.input_text import check_source, count_unknown, read_text
-from probformer.analysis.parse.scoring import ParserOptions, Parsing, parse_sentences
+from probformer.analysis.parse.scoring import FoundHeads, ParserOptions, parse_sentences
 from probformer.analysis.parse.tables import figures, print_tables
 from probformer.data.formats.conllu import Annotation, annotated, as_conllu
 from probformer.data.readers import lines_of
@@ -59,7 +59,9 @@ def _check_trees(out: Path, file: Path | None, options: ParserOptions) -> None:
     require_writable(out)
 
 
-def _write_trees(out: Path, file: Path | None, sentences: list[Sentence], parsing: Parsing) -> str:
+def _write_trees(
+    out: Path, file: Path | None, sentences: list[Sentence], parsing: FoundHeads
+) -> str:
     """Write the lines of the file, or of the sentences, with the heads found; what to say of it."""
     unparsed = lines_of(file) if file else (line for s in sentences for line in as_conllu(s))
     lines, dropped = annotated(unparsed, (Annotation(heads.tolist()) for heads in parsing.heads))

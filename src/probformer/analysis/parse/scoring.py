@@ -46,7 +46,7 @@ class ParserOptions:
 
 
 @dataclass
-class Parsing:
+class FoundHeads:
     """Heads found in some sentences, and their attachment scores.
 
     A way to find heads is named by a string: a channel ("channel 0"), their average, any channel,
@@ -95,7 +95,7 @@ def channel(number: int) -> str:
     return f"channel {number}"
 
 
-def parse_sentences(run: Run, sentences: Sequence[Sentence], options: ParserOptions) -> Parsing:
+def parse_sentences(run: Run, sentences: Sequence[Sentence], options: ParserOptions) -> FoundHeads:
     """Parse sentences with a model, and compare with their gold heads.
 
     Words whose gold head is not known count in no score.
@@ -132,13 +132,13 @@ def parse_sentences(run: Run, sentences: Sequence[Sentence], options: ParserOpti
     return parsing
 
 
-def _empty_parsing(marginals: SentenceMarginals, options: ParserOptions) -> Parsing:
+def _empty_parsing(marginals: SentenceMarginals, options: ParserOptions) -> FoundHeads:
     iteration = marginals.iteration(options.iteration) + 1
     if isinstance(options.channel, int):
         marginals.channel(options.channel)
     iterations = range(1, len(marginals.heads) + 1) if options.every_iteration else [iteration]
     scores = {t: Score() for t in iterations}
-    return Parsing(iteration, marginals.step, options.channel, marginals.heads.shape[1], scores)
+    return FoundHeads(iteration, marginals.step, options.channel, marginals.heads.shape[1], scores)
 
 
 def _decoded(

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from probformer.analysis.input_text import size_text
 from probformer.analysis.parse.attachment import BASELINES, LENGTHS, Accuracy, group_of
-from probformer.analysis.parse.scoring import ANY, AVERAGE, ParserOptions, Parsing, channel
+from probformer.analysis.parse.scoring import ANY, AVERAGE, FoundHeads, ParserOptions, channel
 from probformer.data.sentence import Sentence
 from probformer.errors import counted
 
@@ -27,7 +27,7 @@ the mean of five draws. No word heads itself: attention from a word to itself is
 
 
 def figures(
-    parsing: Parsing, sentences: Sequence[Sentence], options: ParserOptions, unknown: int
+    parsing: FoundHeads, sentences: Sequence[Sentence], options: ParserOptions, unknown: int
 ) -> dict[str, Any]:
     """All scores, as shares of 1."""
     return {
@@ -54,7 +54,7 @@ def figures(
 
 
 def print_tables(
-    parsing: Parsing, sentences: Sequence[Sentence], options: ParserOptions, unknown: int
+    parsing: FoundHeads, sentences: Sequence[Sentence], options: ParserOptions, unknown: int
 ) -> None:
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(
@@ -69,7 +69,7 @@ def print_tables(
     console.print(_NOTES, highlight=False)
 
 
-def _overview(parsing: Parsing) -> Table:
+def _overview(parsing: FoundHeads) -> Table:
     table = Table(title="accuracy, %", title_justify="left")
     table.add_column("heads")
     for name in ("UAS", "UUAS", "UAS without punctuation", "UUAS without punctuation"):
@@ -85,7 +85,7 @@ def _overview(parsing: Parsing) -> Table:
     return table
 
 
-def _by_iteration(parsing: Parsing) -> Table:
+def _by_iteration(parsing: FoundHeads) -> Table:
     table = _pairs_table(parsing.step, [name for name, _ in _of_the_model(parsing)])
     for t in parsing.iterations:
         accuracies = [parsing.accuracy(way, t) for _, way in _of_the_model(parsing, t)]
@@ -93,7 +93,7 @@ def _by_iteration(parsing: Parsing) -> Table:
     return table
 
 
-def _by_length(parsing: Parsing, sentences: Sequence[Sentence]) -> Table:
+def _by_length(parsing: FoundHeads, sentences: Sequence[Sentence]) -> Table:
     table = _pairs_table("words", ["sentences", *(name for name, _ in _ways(parsing))])
     for group, count in _groups(sentences):
         accuracies = [parsing.accuracy(way, group=group) for _, way in _ways(parsing)]
@@ -101,13 +101,13 @@ def _by_length(parsing: Parsing, sentences: Sequence[Sentence]) -> Table:
     return table
 
 
-def _ways(parsing: Parsing) -> Iterator[tuple[str, str]]:
+def _ways(parsing: FoundHeads) -> Iterator[tuple[str, str]]:
     """Titles of rows, and the ways to find heads whose scores they show."""
     yield from _of_the_model(parsing)
     yield from ((baseline, baseline) for baseline in BASELINES)
 
 
-def _of_the_model(parsing: Parsing, iteration: int | None = None) -> Iterator[tuple[str, str]]:
+def _of_the_model(parsing: FoundHeads, iteration: int | None = None) -> Iterator[tuple[str, str]]:
     yield AVERAGE, AVERAGE
     yield "best channel", channel(parsing.best_channel(iteration))
     yield ANY, ANY

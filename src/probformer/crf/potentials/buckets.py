@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch.nn.functional as F
 from torch import Tensor
 
-from probformer.config.settings import check_gamma
+from probformer.config.factor_settings import check_gamma
 
 
 @dataclass(frozen=True)

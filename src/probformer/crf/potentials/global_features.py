@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from probformer.config.settings import GlobalMode, check_features
+from probformer.config.factor_settings import GlobalMode, check_features
 from probformer.crf.potentials.factor import Factor, Variable
 from probformer.errors import require_one_of, require_whole
 

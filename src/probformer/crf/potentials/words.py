@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from probformer.config.settings import (
+from probformer.config.factor_settings import (
     FullSettings,
     PotentialSettings,
     RotarySettings,
