@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from probformer.config import Inference
-from probformer.crf import reference
+from probformer.crf import reference, sentence_field
 from probformer.crf.normalisers import softmax
 from probformer.crf.potentials import (
     UV,
@@ -109,7 +109,7 @@ def _word_potential(config: dict[str, Any]) -> WordPotential:
     return {"uv": UV, "uvw": UVW}[kind](*sizes, rank=int(rank), gamma=config["gamma"])
 
 
-def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.SentenceField:
+def reference_sentence(unary: Tensor, potentials: Potentials) -> sentence_field.SentenceField:
     """One sentence of a model for `crf.reference`, with dense potentials.
 
     Args:
@@ -122,7 +122,7 @@ def reference_sentence(unary: Tensor, potentials: Potentials) -> reference.Sente
     root, globals_ = potentials.root, potentials.globals
     of_the_paper = (potentials.words, root, globals_)
     others = [factor for factor in potentials.factors if factor not in of_the_paper]
-    return reference.SentenceField(
+    return sentence_field.SentenceField(
         S=unary,
         T=potentials.words.dense,
         T_root=root.dense() if root else None,
@@ -140,16 +140,18 @@ def _labelled_channel(potentials: Potentials) -> tuple[int, int] | None:
     return factor.labelled_channel, factor.label_count
 
 
-def _as_oracle_sees(factor: Factor, n: int) -> reference.OtherFactor:
+def _as_oracle_sees(factor: Factor, n: int) -> sentence_field.OtherFactor:
     labels = {key: v.values for v in factor.label_variables for key in _each(v, n)}
     heads = {key: v.values for v in factor.head_variables for key in _each(v, n)}
     forbidden = None
     if factor.columns(n):
         (forbidden,) = factor.forbidden_columns(torch.ones(1, n, dtype=torch.bool))
-    return reference.OtherFactor(labels, heads, lambda q: factor.reference_score(q, n), forbidden)
+    return sentence_field.OtherFactor(
+        labels, heads, lambda q: factor.reference_score(q, n), forbidden
+    )
 
 
-def _each(variable: Variable, n: int) -> list[reference.Variable]:
+def _each(variable: Variable, n: int) -> list[sentence_field.Variable]:
     """The names in `reference` of all variables of a kind in a sentence of n words."""
     shape = variable.shape(1, n)[1:]
     return [(variable.symbol, *place) for place in itertools.product(*map(range, shape))]
@@ -175,7 +177,7 @@ def assert_messages_are_gradients(
     dtype = next(potentials.parameters()).dtype
     unary = torch.randn(n, potentials.words.labels, dtype=dtype)
     crf = reference_sentence(unary, potentials)
-    q: reference.Q = {}
+    q: sentence_field.Q = {}
     for variable in crf.labels + crf.heads:
         scores = torch.randn(crf.size(variable), dtype=dtype)
         q[variable] = softmax(scores, crf.forbidden(variable)).requires_grad_()
@@ -183,11 +185,11 @@ def assert_messages_are_gradients(
     partial = torch.autograd.grad(total, [*q.values()], materialize_grads=True)
     gradients = dict(zip(q, partial, strict=True))
 
-    def stack(values: reference.Q, variable: Variable) -> Tensor:
+    def stack(values: sentence_field.Q, variable: Variable) -> Tensor:
         rows = torch.stack([values[key] for key in _each(variable, n)])
         return rows.view(*variable.shape(1, n), -1)
 
-    def blocks(values: reference.Q) -> list[Tensor]:
+    def blocks(values: sentence_field.Q) -> list[Tensor]:
         """Tensors of heads in the order of `Potentials.head_messages`."""
         found = [stack(values, variable) for variable in potentials.head_variables]
         channels = [*crf.channels]
