@@ -78,6 +78,7 @@ class Parsing(Task):
         labels, heads = set[str](), 0
         tags: dict[str, set[str]] = {column: set() for column in self.tags}
         for sentence in self.usable(sentences):
+            self.check(sentence)
             heads += sentence.heads is not None
             labels |= {*sentence.columns.get(LABELS, ())}
             for column, found in tags.items():
@@ -221,7 +222,7 @@ class Parsing(Task):
     def count(self, output: Output, batch: Batch) -> CountsSoFar:
         arcs = self.arcs(output, batch.mask)
         targets = {name: target.cpu().numpy() for name, target in batch.targets.items()}
-        total: dict[str, float] = {"loss": float(self._sentence_losses(arcs, batch).sum())}
+        total: dict[str, float] = {"loss": float(self._sentence_losses(arcs, batch).detach().sum())}
         total["heads"] = float((targets["head"] != IGNORE).sum())
         parses = self._parses(output, batch.mask, arcs)
         for row, parse in enumerate(parses):
@@ -272,7 +273,7 @@ class Parsing(Task):
         lengths = mask.sum(1).tolist()
         heads = torch.full(mask.shape, ROOT)
         for row, (length, own) in enumerate(
-            zip(lengths, scores.double().cpu().numpy(), strict=True)
+            zip(lengths, scores.detach().double().cpu().numpy(), strict=True)
         ):
             if length:
                 heads[row, :length] = torch.from_numpy(self._tree(own[:length], length))
