@@ -63,7 +63,13 @@ def test_a_config_is_named_after_what_it_does(name):
 
 def test_every_published_row_has_a_config():
     corpora = [name for name in shipped_configs() if read_settings(name, []).data.kind == "files"]
-    own_data = {"mlm-text-pt", "tagging-conllu-pt", "tagging-columns-pt", "classification-tsv-pt"}
+    own_data = {
+        "mlm-text-pt",
+        "tagging-conllu-pt",
+        "tagging-columns-pt",
+        "classification-tsv-pt",
+        "parsing-conllu-pt",
+    }
     assert set(corpora) == set(PUBLISHED_SIZES) | own_data | set(BEST)
 
 
