@@ -17,10 +17,11 @@ from probformer.config.lookup import read_settings
 from probformer.data.corpus import load_corpus
 from probformer.data.sentence import Sentence
 from probformer.runs.run_folder import load_run
+from probformer.sentinels import ROOT
 from probformer.tasks.mlm import MaskedLM
 from probformer.training.commands import train_one
 
-RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt")
+RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt", "parsing-builtin-pt")
 
 
 def run_quickstart(out: Path) -> None:
@@ -38,12 +39,23 @@ def run_quickstart(out: Path) -> None:
     accuracy = results["tagging-builtin-pt"]["accuracy"]
     table.add_row("tagging accuracy, probabilistic transformer", f"{100 * accuracy:.1f} %")
     table.add_row("tagging accuracy, most frequent tag of a word", f"{100 * frequent:.1f} %")
+    parser = results["parsing-builtin-pt"]
+    for title, share in (
+        ("words with the right head (UAS), parser", parser["uas"]),
+        ("words with the right head and label (LAS), parser", parser["las"]),
+        (
+            "words with the right head, if it is always the next word",
+            next_word_accuracy(settings["parsing-builtin-pt"]),
+        ),
+    ):
+        table.add_row(title, f"{100 * share:.1f} %")
     console = Console()
     console.print(table)
     console.print(f"The runs are in {out}. Try next:", highlight=False)
     for line in (
         f'predict {out}/mlm-builtin-pt "the <mask> of the guard was fine ."',
         f'predict {out}/tagging-builtin-pt "they plan to visit her ."',
+        f'draw {out}/parsing-builtin-pt "they plan to visit her ."',
         "train mlm-builtin-pt --set training.epochs=30 --out runs/longer",
     ):
         console.print(f"  {sys.argv[0]} {line}", highlight=False, soft_wrap=True)
@@ -79,6 +91,17 @@ def frequent_tag_accuracy(settings: RunSettings) -> float:
         for word, tag in _tagged(splits["test"], column)
     ]
     return sum(guesses) / len(guesses)
+
+
+def next_word_accuracy(settings: RunSettings) -> float:
+    """UAS of taking the next word as the head of each word, and ROOT as that of the last."""
+    test = load_corpus(settings.data, Path(".")).splits["test"]
+    right = words = 0
+    for sentence in test:
+        chain = (*range(1, len(sentence)), ROOT)
+        right += sum(a == b for a, b in zip(sentence.heads or (), chain, strict=True))
+        words += len(sentence)
+    return right / words
 
 
 def _tagged(sentences: Iterable[Sentence], column: str) -> Iterable[tuple[str, str]]:
