@@ -12,13 +12,16 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import candidates
 import epoch
 import explore
+import partial
 import performance
 import trainings
 import updates
 from helpers.runs import saved
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.config.lookup import read_settings
+from probformer.data.readers import SentenceFile
 from probformer.runs.results import collect
+from probformer.sentinels import UNOBSERVED
 
 
 @pytest.mark.parametrize("name", ["UV", "Full"])
@@ -195,3 +198,28 @@ def test_the_performance_page_ends_with_its_notes():
     docs = BENCHMARKS.parent / "docs"
     notes = (docs / "performance/notes.md").read_text(encoding="utf-8")
     assert (docs / "performance.md").read_text(encoding="utf-8").endswith(notes)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_part_of_the_heads_of_a_file(whole, tmp_path, monkeypatch):
+    words = "".join(f"{i}\tw\tw\tX\tX\t_\t{i - 1}\tdep\t_\tA=b\n" for i in range(1, 11))
+    lines = [f"# sent_id = {number}\n{words}\n" for number in range(20)]
+    (tmp_path / "all.conllu").write_text("".join(lines), encoding="utf-8")
+    command = ["partial.py", str(tmp_path / "all.conllu"), str(tmp_path / "few.conllu")]
+    more = ["--share", "0.3", *(["--sentences"] if whole else [])]
+    monkeypatch.setattr(sys, "argv", [*command, *more])
+    partial.main()
+    few = (tmp_path / "few.conllu").read_text(encoding="utf-8")
+    sentences = list(SentenceFile(tmp_path / "few.conllu", "conllu"))
+    known = [0 if s.heads is None else sum(h != UNOBSERVED for h in s.heads) for s in sentences]
+    for sentence, count in zip(sentences, known, strict=True):
+        labels = sentence.columns["deprel"]
+        assert labels.count("dep") == count
+        assert labels.count("_") == 10 - count
+    if whole:
+        assert sorted(known) == [0] * 14 + [10] * 6
+    else:
+        assert 40 <= sum(known) <= 80
+        assert 0 < min(known, default=0) + 1 < max(known) < 10
+    assert few.count("A=b") == 200
+    assert few.count("# sent_id") == 20
