@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from accelerate import Accelerator
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from probformer.analysis.input_text import check_source, sentences_of
 from probformer.data.breakdown import ScoreTable
-from probformer.data.calibration import CalibrationBin, calibration_bins
+from probformer.data.calibration import CalibrationBin, calibration_bins, calibration_error
+from probformer.data.sentence import Sentence
 from probformer.errors import require
 from probformer.runs.figures import format_metric
 from probformer.runs.files import require_writable
-from probformer.runs.run_folder import has_begun, load_run
+from probformer.runs.run_folder import Run, has_begun, load_run
+from probformer.tasks.task import Counts
 from probformer.training.evaluation import total_counts
 from probformer.training.processes import join_processes
 from probformer.training.progress import LineReporter, Reporter
@@ -58,20 +61,15 @@ def evaluate_run(
     run = load_run(folder)
     message = "holds a model without run.toml, so its data is not known"
     require(has_begun(folder), f"{folder}: {message}")
-    message = f"--plot shows the confidence of a parser, {run.task.name} counts none"
-    require(plot is None or run.task.counts_confidences, message)
+    got = f"got a run with task.kind {run.settings.task.kind!r}"
+    drawn = plot is None or run.task.counts_confidences
+    require(drawn, f"--plot shows how sure a parser is, {got}")
     name = str(file) if file else split or "test"
     sentences = sentences_of(run, file, data, name)
     accelerator = join_processes()
-    model = run.model.to(accelerator.device)
-    on_main = accelerator.is_main_process
-    reporter = LineReporter(to=sys.stderr if as_json else None) if on_main else Reporter()
-    run.task.skips_bad_sentences = getattr(run.settings.data, "skip_bad_lines", False)
-    encoded = encode_split(name, sentences, run.task, reporter)
-    check_lengths(run.settings, {name: encoded})
-    check_metrics(run.task, {name: encoded})
-    counts = total_counts(model, run.task, run.task.count_details, encoded, accelerator)
-    if not on_main:
+    reporter = LineReporter(to=sys.stderr if as_json else None)
+    counts = _count(run, name, sentences, accelerator, reporter)
+    if not accelerator.is_main_process:
         return
     metrics = run.task.metrics(counts)
     del metrics["score"]
@@ -79,7 +77,7 @@ def evaluate_run(
     bins = calibration_bins(counts) if run.task.counts_confidences else []
     if plot is not None:  # before printing, as a reader like `head` may close the pipe
         title = f"{folder.name or folder}, {Path(name).name}: predicted heads"
-        _diagram(bins, metrics["ece"], title).save(plot)
+        _diagram(bins, calibration_error(counts), title).save(plot)
     if as_json:
         print(json.dumps(_as_json(metrics, tables, bins), ensure_ascii=False))
     else:
@@ -88,6 +86,22 @@ def evaluate_run(
         _print_tables(tables)
     if plot is not None:
         print(f"the diagram is in {plot}", file=sys.stderr if as_json else sys.stdout)
+
+
+def _count(
+    run: Run,
+    name: str,
+    sentences: Iterable[Sentence],
+    accelerator: Accelerator,
+    reporter: Reporter,
+) -> Counts:
+    task, model = run.task, run.model.to(accelerator.device)
+    task.skips_bad_sentences = getattr(run.settings.data, "skip_bad_lines", False)
+    reporter = reporter if accelerator.is_main_process else Reporter()
+    encoded = encode_split(name, sentences, task, reporter)
+    check_lengths(run.settings, {name: encoded})
+    check_metrics(task, {name: encoded})
+    return total_counts(model, task, task.count_details, encoded, accelerator)
 
 
 def _check_plot(path: Path) -> None:
