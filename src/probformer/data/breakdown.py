@@ -76,7 +76,7 @@ def count_breakdown(
     """
     known = [word for word, head in enumerate(gold_heads) if head != UNOBSERVED]
     length = _LENGTH_NAMES[bisect_left(LENGTHS, len(gold_heads))]
-    right = [gold_heads[word] == heads[word] for word in known]
+    right = [bool(gold_heads[word] == heads[word]) for word in known]
     gold, found = ([_distance(word, of[word]) for word in known] for of in (gold_heads, heads))
     names = [*_classes(_BY_DISTANCE, gold, found, right)]
     names += [(_BY_LENGTH, length, "sentences")] * bool(known)
