@@ -326,10 +326,10 @@ def conllu_of(*heads):
 @pytest.mark.parametrize(
     ("name", "heads", "options", "named"),
     [
-        ("tree", (2, 1), [], (":3 ", "lead back")),
-        ("tree", ("_", 3, 4, 2), [], (":4 ", "lead back")),
+        ("tree", (2, 1), [], (":3 ", "word 1", "cycle")),
+        ("tree", ("_", 3, 4, 2), [], (":4 ", "word 2", "cycle")),
         ("tree", (0, "_", 0), [], (":5 ", "word 3", "'dogs'", "ROOT")),
-        ("tree", (1, 0), [], (":3 ", "itself")),
+        ("tree", (1, 0), [], (":3 ", "word 1", "itself")),
         ("tree", (9, 0), [], (":3 ", "9", "0 to 2")),
         ("tree", ("x", 0), [], (":3 ", "'x'", "0 to 2")),
         ("transformer", (3, 4, 0, "_"), [], (":3 ", "word 1", "crosses")),

@@ -17,7 +17,8 @@ from probformer.runs.prediction import check_length, encoded_batch, explained_if
 from probformer.runs.run_folder import Run
 from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.tasks.parse_distribution import PARSE_DECODERS
-from probformer.tasks.parsing import LABELS, UNKNOWN, Parsing
+from probformer.tasks.parse_counts import UNKNOWN
+from probformer.tasks.parsing import LABELS, Parsing
 
 _WINDOW = 1000
 """Sentences that are sorted by length together, and kept in memory."""
