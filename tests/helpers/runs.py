@@ -24,7 +24,7 @@ TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
 
 def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings:
     training = {"epochs": 2, "batch": 16, "learning_rate": 1e-2, **training}
-    kinds = {name: {"kind": name} for name in ("mlm", "ner", "classification", "cogs")}
+    kinds = {name: {"kind": name} for name in ("mlm", "ner", "classification", "cogs", "parsing")}
     kinds["tagging"] = {"kind": "tagging", "column": "xpos"}
     data = {"kind": "builtin", "size": size}
     if task == "cogs":

@@ -11,18 +11,22 @@ import pytest
 import torch
 
 from helpers.messages import refused
-from helpers.pictures import HOSTILE, pictures, random_heads
+from helpers.pictures import HOSTILE, pictures, random_heads, random_labels
 from probformer import viz
 from probformer.config import (
+    ArcLabelSettings,
     EncoderSettings,
     FullSettings,
     GlobalSettings,
+    Inference,
     RootSettings,
     RotarySettings,
 )
+from probformer.sentinels import UNOBSERVED
 from probformer.viz.words import pixels
 
 SVG = "{http://www.w3.org/2000/svg}"
+KINDS = list(pictures("abc"))
 
 
 def texts(svg, kind=None):
@@ -30,7 +34,7 @@ def texts(svg, kind=None):
     return ["".join(e.itertext()) for e in elements if kind in (None, e.get("class"))]
 
 
-@pytest.mark.parametrize("name", ["arcs", "grid", "animation", "heat", "labels"])
+@pytest.mark.parametrize("name", KINDS)
 def test_hostile_words_are_words(name):
     picture = pictures(HOSTILE)[name]
     svg, page, text = picture.svg(), picture.html(), picture.text()
@@ -45,7 +49,7 @@ def test_hostile_words_are_words(name):
     assert "<script>" in text
 
 
-@pytest.mark.parametrize("name", ["arcs", "grid", "animation", "heat", "labels"])
+@pytest.mark.parametrize("name", KINDS)
 def test_pages_ask_for_nothing(name):
     page = pictures(["a", "b", "c", "d"])[name].html()
     assert "default-src 'none'" in page
@@ -107,6 +111,140 @@ def test_the_probability_of_an_arc_to_another_row_is_not_on_that_words_name():
             edge, middle = float(name.get("x")), float(share.get("x"))
             beside = edge - middle if name.get("text-anchor") == "start" else middle - edge
             assert beside >= pixels("0.50", 10) / 2
+
+
+WORDS = ["she", "saw", "the", "dog"]
+LABELS = ["nsubj", "root", "det", "obj"]
+
+
+def test_labels_are_at_the_arcs_that_have_them():
+    (heads,), (root,) = random_heads(4, 1)
+    names, certain = random_labels(LABELS, ())
+    names[0][1] = ""
+    picture = viz.arcs(WORDS, heads, root, labels=names, label_probabilities=certain, threshold=0)
+    expected = {
+        (i, j if j < 4 else None): names[i][j] for i in range(4) for j in range(5) if i != j
+    }
+    svg = ET.fromstring(picture.svg())
+    found = [hint.text for hint in svg.findall(f".//{SVG}g/{SVG}title")]
+    for (i, j), name in expected.items():
+        p = root[i] if j is None else heads[i, j]
+        hint = f"{WORDS[i]} ← {'ROOT' if j is None else WORDS[j]}  {p:.2f}"
+        place = 4 if j is None else j
+        found.remove(f"{hint}  {name} {certain[i, place]:.2f}" if name else hint)
+    assert not found
+    assert sorted(texts(picture.svg(), "ink halo")) == sorted(filter(None, expected.values()))
+    marks = re.findall(r"\{(?:ROOT )?(\w*)\}$", picture.tikz(), re.MULTILINE)
+    assert sorted(filter(None, expected.values())) == sorted(
+        mark for mark in marks if mark in LABELS
+    )
+    sure = viz.arcs(WORDS, heads, root, labels=names, threshold=0, probabilities=True)
+    wanted = f"{names[2][3]} {heads[2, 3]:.2f}"
+    assert wanted in texts(sure.svg(), "ink halo")
+    assert f"{{{wanted}}}" in sure.tikz()
+
+
+def test_each_panel_has_labels_of_its_own():
+    heads, root = random_heads(4, 3)
+    names, _ = random_labels(LABELS, (3,))
+    picture = viz.arcs(WORDS, heads, root, labels=[None, names[1], None], threshold=0)
+    labelled = [sum(bool(arc.label) for arc in panel.arcs) for panel in picture.panels]
+    assert labelled == [0, 16, 0]
+    without_root = [[row[:4] for row in table] for table in names]
+    moving = viz.animation(WORDS, heads, root, labels=without_root, threshold=0)
+    for panel, table in zip(moving.panels, names, strict=True):
+        for arc in panel.arcs:
+            assert arc.label == ("" if arc.head is None else table[arc.dependent][arc.head])
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_labels_have_room(probabilities):
+    """The text of each arc is between its ends, whatever the length of words and labels."""
+    chance = np.random.default_rng(0)
+    for n in range(2, 9):
+        heads, labels = np.roll(np.arange(n), 1), ["x" * at for at in chance.integers(1, 16, n)]
+        svg = ET.fromstring(
+            viz.tree("abcdefgh"[:n], heads, labels, probabilities=probabilities).svg()
+        )
+        marks = [text for text in svg.iter(f"{SVG}text") if text.get("class") == "ink halo"]
+        arcs = [group for group in svg.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
+        assert len(marks) == len(arcs) == n
+        for mark, arc in zip(marks, arcs, strict=True):
+            label = arc.find(f"{SVG}title").text.split("  ")[2]
+            assert mark.text == (f"{label} 1.00" if probabilities else label)
+            ends = [float(path.get("d")[1:].split()[0]) for path in arc.iter(f"{SVG}path")]
+            middle, half = float(mark.get("x")), pixels(mark.text, 10) / 2
+            assert min(ends) - 0.01 <= middle - half
+            assert middle + half <= max(ends) + 0.01
+
+
+def test_a_tree_has_an_arc_for_each_head():
+    picture = viz.tree(
+        WORDS,
+        torch.tensor([1, -1, 3, 1]),
+        LABELS,
+        head_probabilities=[0.9, 1, 0.8, 0.7],
+        label_probabilities=[0.6, 1, 0.5, 0.4],
+    )
+    hints = {hint.text for hint in ET.fromstring(picture.svg()).findall(f".//{SVG}g/{SVG}title")}
+    assert hints == {
+        "she ← saw  0.90  nsubj 0.60",
+        "saw ← ROOT  1.00  root 1.00",
+        "the ← dog  0.80  det 0.50",
+        "dog ← saw  0.70  obj 0.40",
+    }
+    partial = viz.tree(WORDS, [1, UNOBSERVED, UNOBSERVED, 1])
+    assert [arc[:2] for arc in partial.panels[0].arcs] == [(0, 1), (3, 1)]
+    assert partial.panels[0].arcs[0].probability == 1
+
+
+@pytest.mark.parametrize(
+    ("heads", "options", "named"),
+    [
+        ([1, -1, 3], {}, "heads"),
+        ([1, -1, 3, 4], {}, "4 for word 3"),
+        ([1, 1, 3, 1], {}, "1 for word 1"),
+        ([1, -1, 3, 0.5], {}, "0.5 for word 3"),
+        ([1, -1, 3, float("nan")], {}, "nan for word 3"),
+        ([1, -1, 3, "dog"], {}, "heads"),
+        ([1, -1, 3, 1], {"labels": LABELS[:3]}, "labels"),
+        ([1, -1, 3, 1], {"labels": [*LABELS[:3], 7]}, "a label"),
+        ([1, -1, 3, 1], {"head_probabilities": [1, 1, 1, 2]}, "head_probabilities"),
+        ([1, -1, 3, 1], {"label_probabilities": [1, 1]}, "label_probabilities"),
+    ],
+)
+def test_what_is_no_tree_of_these_words_is_refused(heads, options, named):
+    with refused(named):
+        viz.tree(WORDS, heads, **options)
+
+
+@pytest.mark.parametrize(
+    ("labels", "probabilities", "named"),
+    [
+        ([["a", "b"]], None, "(1, 2)"),
+        ([["a"], ["b"]], None, "(2, 1)"),
+        ([["a", "b"], ["c"]], None, "(2,)"),
+        ("ab", None, "()"),
+        ([["a", "b"], ["c", 4]], None, "a label"),
+        ([["a", "b"], ["c", "d"]], [[1, 1, 1], [1, 1, 1]], "(2, 3)"),
+        ([["a", "b"], ["c", "d"]], [[1, 1], [1, 2]], "label_probabilities"),
+        (None, [[1, 1], [1, 1]], "need labels"),
+    ],
+)
+def test_wrong_labels_are_refused(labels, probabilities, named):
+    heads = [[0, 1], [0, 0]]
+    with refused(named):
+        viz.arcs("ab", heads, labels=labels, label_probabilities=probabilities)
+    with refused(named):
+        viz.animation("ab", [heads], labels=[labels], label_probabilities=[probabilities])
+
+
+def test_labels_are_those_of_every_panel():
+    heads, names = [[0, 1], [0, 0]], [["a", "b"], ["c", "d"]]
+    with refused("labels", "2 panels", "got 1"):
+        viz.arcs("ab", [heads, heads], labels=[names])
+    with refused("label_probabilities", "1 panel", "got 2"):
+        viz.animation("ab", [heads], labels=[names], label_probabilities=[heads, heads])
 
 
 def test_titles_have_room():
@@ -222,6 +360,90 @@ def test_the_factor_graph_has_the_variables_of_the_config(settings, shown):
     circles = ET.fromstring(svg).iter(f"{SVG}circle")
     assert all(float(c.get("cx")) + float(c.get("r")) + 12 < width - 12 for c in circles)
     assert ("ROOT" in texts(svg)) == (settings.root is not None)
+
+
+PARSER = EncoderSettings(
+    labels=12,
+    channels=4,
+    potential=RotarySettings(rank=4),
+    arc_labels=ArcLabelSettings(channel=1, count=5, rank=3),
+    inference=Inference(heads=("independent", "tree", "projective", "tree"), single_root=False),
+)
+
+
+def test_the_factor_graph_of_trees_with_labels():
+    """One factor over all heads; one of labels for each pair of words, and one for ROOT's arcs."""
+    drawn = viz.factor_graph(PARSER).svg()
+    svg, shown = ET.fromstring(drawn), texts(drawn)
+    assert {"H₁,L₁", "H₂,L₂", "H₃,L₃", "Z₀"} <= set(shown)
+    kinds = [rect.get("class") for rect in svg.iter(f"{SVG}rect")]
+    assert kinds.count("tip") == kinds.count("line outline") == 6
+    assert kinds.count("root-tip") == kinds.count("paper outline") == 3
+    assert kinds.count("ink") == 1
+    (tree,) = [rect for rect in svg.iter(f"{SVG}rect") if rect.get("class") == "ink"]
+    start = f"M{float(tree.get('x')) + 6:g} {float(tree.get('y')) + 6:g} "
+    reached = [path.get("d") for path in svg.iter(f"{SVG}path") if path.get("d").startswith(start)]
+    heads = [circle for circle in svg.iter(f"{SVG}circle") if circle.get("cy") == "40"]
+    assert {f"{start}L{circle.get('cx')} 40" for circle in heads} == set(reached)
+    assert len(reached) == 3
+    caption = " ".join(shown)
+    for part in (
+        "channel 1 are shown",
+        "one of 5.",
+        "Fᵢⱼₗ = Fᵢⱼ + Rᵢⱼₗ",
+        "R = Uₗ Vₗᵀ + bₗ of rank 3",
+        "R = wₗ + bₗ",
+        "■ factor of a tree: all heads of channels 1, 3, with one word or more under ROOT",
+        "factor of a projective tree: all heads of channel 2, with one word or more under ROOT",
+        "with ROOT: 1 label",
+    ):
+        assert part in caption
+    assert "■ factor of a projective" not in caption
+
+
+def test_the_factor_graph_of_trees_alone_and_of_labels_alone():
+    trees = EncoderSettings(channels=3, inference=Inference(heads="projective"))
+    shown = texts(viz.factor_graph(trees).svg())
+    assert "H₁" in shown
+    assert any(
+        "■ factor of a projective tree: all heads of channels 0 to 2, with exactly one" in line
+        for line in shown
+    )
+    labels = EncoderSettings(channels=3, arc_labels=ArcLabelSettings(channel=2))
+    drawn = viz.factor_graph(labels).svg()
+    assert "H₁,L₁" in texts(drawn)
+    assert "one of those in the data" in " ".join(texts(drawn))
+    assert "tree" not in drawn
+
+
+def test_the_computation_graph_of_trees_with_labels():
+    shown = texts(viz.computation_graph(PARSER).svg())
+    order = [
+        "F = X Yᵀ",
+        "QH = softmax(F / λH)",
+        "QH = projective trees(F / λH)",
+        "QH = trees(F / λH)",
+        "Fl = F + (QZ Ul) (QZ Vl)ᵀ + bl",
+        "θ = log Σl exp(Fl / λH)",
+        "QH = trees(θ)",
+        "Ql = QH exp(Fl / λH − θ)",
+        "A = QH Y,  C = QHᵀ X",
+        "G + Σl Ql (QZ Vl) Ulᵀ + Qlᵀ (QZ Ul) Vlᵀ",
+        "S + G",
+    ]
+    assert [line for line in shown if line in order] == order
+    meanings = " ".join(shown)
+    for part in (
+        "channel 0: over words and ROOT, never itself",
+        "channel 3: arcs of a random tree",
+        "channel 2: arcs of a random projective tree",
+        "channel 1: l is the label of the arc, one of 5",
+        "channel 1: arcs of a random tree, P(tree) ∝ exp(Σ θ)",
+    ):
+        assert part in meanings
+    alone = texts(viz.computation_graph(EncoderSettings(inference=Inference(heads="tree"))).svg())
+    assert "QH = trees(F / λH)" in alone
+    assert not any("softmax(F" in line for line in alone)
 
 
 def test_the_computation_graph_says_what_the_config_computes():

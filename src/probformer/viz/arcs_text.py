@@ -144,7 +144,7 @@ def _row(
     for arc, x in row.roots:
         canvas.write(0, int(x) - 1, "ROOT")
         if mark := marks[arc[:2]]:
-            canvas.write(1, int(x) - max(1, cells(mark) // 2), mark)
+            canvas.write(1, int(x) - (cells(mark) - 1) // 2, mark)
         canvas.write(ground - 1, int(x), "▼")
     for word, x in row.places.items():
         canvas.write(ground, int(x) - cells(words[word]) // 2, words[word])

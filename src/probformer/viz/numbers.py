@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,9 +58,10 @@ def label_table(words: Sequence[str], labels: Any, probabilities: Any = None) ->
         require(probabilities is None, "label_probabilities need labels, got none")
         return {}
     n, texts = len(words), np.asarray(labels, dtype=object)
-    fits = texts.shape in ((n, n), (n, n + 1)) and all(isinstance(text, str) for text in texts.flat)
     wanted = f"({n}, {n}) or, with ROOT in the last column, ({n}, {n + 1})"
-    require(fits, f"labels must be texts of the shape {wanted}, got the shape {texts.shape}")
+    fits = texts.shape in ((n, n), (n, n + 1))
+    require(fits, f"labels must have the shape {wanted}, got {texts.shape}")
+    check_labels(texts.flat)
     known = None if probabilities is None else as_array("label_probabilities", probabilities)
     if known is not None:
         wanted = f"label_probabilities must have the shape {texts.shape} of labels"
@@ -75,9 +76,14 @@ def label_table(words: Sequence[str], labels: Any, probabilities: Any = None) ->
 def for_panels(name: str, count: int, given: Any) -> Sequence[Any]:
     """What is given for each panel; None for all of them if nothing is."""
     found = [None] * count if given is None else given
-    message = f"{name} must be one for each panel, or None for one without, {count} in all"
+    message = f"{name} must be a list for {counted(count, 'panel')}, with None for one without"
     require(len(found) == count, f"{message}, got {len(found)}")
     return found
+
+
+def check_labels(labels: Iterable[Any]) -> None:
+    for label in labels:
+        require_kind("a label", label, str)
 
 
 def check_words(words: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from probformer.errors import counted, require
 from probformer.sentinels import ROOT
 from probformer.viz.arc_layout import Arc
 from probformer.viz.arcs import Arcs, Panel
-from probformer.viz.numbers import Floats, as_array, check_probabilities, check_words
+from probformer.viz.numbers import Floats, as_array, check_labels, check_probabilities, check_words
 
 
 def tree(
@@ -43,12 +43,12 @@ def tree(
     n = len(words)
     places = _of_words("heads", heads, n)
     for word, head in enumerate(places):
-        right = head == int(head) < n and head != word
+        right = float(head).is_integer() and head < n and head != word
         message = f"heads must be other words, or -1 for ROOT, got {head:g} for word {word}"
         require(right, message)
     texts = [""] * n if labels is None else list(labels)
-    fits = len(texts) == n and all(isinstance(text, str) for text in texts)
-    require(fits, f"labels must be {counted(n, 'text')}, got {len(texts)}")
+    require(len(texts) == n, f"labels must be {counted(n, 'text')}, got {len(texts)}")
+    check_labels(texts)
     certain = np.ones(n) if head_probabilities is None else head_probabilities
     of_heads = _probabilities("head_probabilities", certain, n)
     of_labels = [None] * n
