@@ -1,9 +1,12 @@
 """One picture of every kind, for any words."""
 
+import xml.etree.ElementTree as ET
+
 import numpy as np
 
 from probformer import viz
 
+SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ["<script>alert(1)</script>", "&amp;", "$%#_{}\\", "\x1b[31m", "\u202eevil", "\"'", "]]>"]
 
 
@@ -39,3 +42,8 @@ def pictures(words):
         "heat": viz.heat_map(words, heads, root, probabilities=True),
         "labels": viz.label_table(words, labels, dict.fromkeys(range(5), words)),
     }
+
+
+def texts(svg, kind=None):
+    elements = ET.fromstring(svg).iter(f"{SVG}text")
+    return ["".join(e.itertext()) for e in elements if kind in (None, e.get("class"))]
