@@ -17,6 +17,7 @@ PT = {
     "potential": {"kind": "uv", "rank": 4, "gamma": 1},
     "inference": {"iterations": 2},
 }
+TREES = {**PT, "inference": {"iterations": 2, "heads": ["tree", "independent"]}}
 LARGER = {**PT, "labels": 32, "potential": {"kind": "uv", "rank": 8, "gamma": 2}}
 TRANSFORMER = {"kind": "transformer", "width": 16, "layers": 1, "heads": 2, "head_width": 8}
 TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
