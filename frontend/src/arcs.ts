@@ -85,7 +85,7 @@ export function drawArcs(
     arcs: [],
     words: [],
     rows: rows.length,
-    show: (step) => drawing.arcs.forEach((arc) => showArc(arc, texts, byKey[step])),
+    show: (step) => drawing.arcs.forEach((arc) => showArc(arc, texts, byKey[step], size)),
   };
   const byKey = steps.map((arcs) => new Map(arcs.map((arc) => [key(arc), arc])));
   let y = 0;
@@ -108,14 +108,14 @@ function union(steps: readonly StrongArc[][], size: Size): Arc[] {
   const found = new Map<string, Arc>();
   for (const arc of steps.flat()) {
     const { dependent, head } = arc;
-    const mark = size.label && pixels(labelText(arc), size.label);
+    const mark = pixels(labelText(arc, size), size.label);
     found.set(key(arc), { dependent, head, mark: Math.max(mark, found.get(key(arc))?.mark ?? 0) });
   }
   return [...found.values()];
 }
 
-function labelText({ label }: StrongArc): string {
-  return label ? cut(escaped(label.label), LONGEST_LABEL) : "";
+function labelText({ label }: StrongArc, size: Size): string {
+  return label && size.label ? cut(escaped(label.label), LONGEST_LABEL) : "";
 }
 
 function key(arc: { dependent: number; head: number | null }): string {
@@ -126,6 +126,7 @@ function showArc(
   arc: DrawnArc,
   words: readonly string[],
   shown: ReadonlyMap<string, StrongArc> | undefined,
+  size: Size,
 ): void {
   const found = shown?.get(key(arc));
   for (const node of [arc.group, arc.label]) node.classList.toggle("absent", !found);
@@ -135,7 +136,7 @@ function showArc(
   const head = arc.head === null ? "ROOT" : words[arc.head];
   const labelled = label ? `  ${escaped(label.label)} ${label.p.toFixed(2)}` : "";
   arc.title.textContent = `${words[arc.dependent]} ← ${head}  ${probability.toFixed(2)}${labelled}`;
-  arc.label.textContent = labelText(found);
+  arc.label.textContent = labelText(found, size);
 }
 
 function drawRow(

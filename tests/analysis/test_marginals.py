@@ -50,7 +50,7 @@ def test_readings_are_the_posterior_of_each_sentence_alone(tmp_path: Path):
 
 
 def arc_labels_of(posterior, words):
-    """(n, n+1): P(best label | arc), its number; of one sentence without padding, in plain loops."""
+    """(n, n+1): the number of the best label of each arc, and P(label | arc), in plain loops."""
     joint = posterior.arc_label_marginals[0]
     best = [[arc.tolist() for arc in row[:words]] + [row[-1].tolist()] for row in joint[:words]]
     numbers = [[arc.index(max(arc)) for arc in row] for row in best]

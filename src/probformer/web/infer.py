@@ -16,12 +16,11 @@ from probformer.analysis.marginals import (
 from probformer.errors import require
 from probformer.runs.run_folder import Run
 from probformer.web.evidence import evidence_of
-from probformer.web.limits import check_numbers, checked_words
+from probformer.web.limits import SMALLEST_ARC, check_numbers, checked_words
 from probformer.web.open_runs import VERSION, OpenRuns
 from probformer.web.requests import InferRequest
 
 _STRONGEST_LABELS, _SMALLEST = 5, 0.5e-4  # smaller probabilities round to 0
-_SMALLEST_ARC = 0.01  # so a word has at most a hundred arcs with labels
 
 
 def infer(runs: OpenRuns, request: InferRequest) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def _labels_of_arcs(marginals: SentenceMarginals) -> list[list[list[dict[str, An
     if marginals.root is not None:
         arcs = np.concatenate([arcs, marginals.root[:, labels.channel, :, None]], -1)
     found: list[list[list[dict[str, Any]]]] = [[[] for _ in step] for step in arcs]
-    for t, i, j in np.argwhere(arcs >= _SMALLEST_ARC).tolist():
+    for t, i, j in np.argwhere(arcs >= SMALLEST_ARC).tolist():
         head = "root" if j == len(marginals.words) else j
         name = labels.name(labels.numbers[t, i, j])
         found[t][i].append({"head": head, "label": name, "p": float(labels.probabilities[t, i, j])})
