@@ -59,25 +59,33 @@ def test_each_panel_has_labels_of_its_own():
             assert arc.label == ("" if arc.head is None else table[arc.dependent][arc.head])
 
 
+def assert_marks_are_between_ends(drawn, labels):
+    """Of all arcs of one row, in the order in which they are drawn."""
+    marks = [text for text in drawn.iter(f"{SVG}text") if text.get("class") == "ink halo"]
+    arcs = [group for group in drawn.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
+    assert len(marks) == len(arcs) == len(labels)
+    for mark, arc in zip(marks, arcs, strict=True):
+        assert mark.text.split()[0] == arc.find(f"{SVG}title").text.split("  ")[2]
+        ends = [float(path.get("d")[1:].split()[0]) for path in arc.iter(f"{SVG}path")]
+        middle, half = float(mark.get("x")), pixels(mark.text, 10) / 2
+        assert min(ends) - 0.01 <= middle - half
+        assert middle + half <= max(ends) + 0.01
+
+
 @pytest.mark.parametrize("probabilities", [False, True])
 def test_labels_have_room(probabilities):
-    """The text of each arc is between its ends, whatever the length of words and labels."""
+    """Whatever the length of words and labels, and in every frame of an animation."""
     chance = np.random.default_rng(0)
     for n in range(2, 9):
-        heads, labels = np.roll(np.arange(n), 1), ["x" * at for at in chance.integers(1, 16, n)]
-        svg = ET.fromstring(
-            viz.tree("abcdefgh"[:n], heads, labels, probabilities=probabilities).svg()
-        )
-        marks = [text for text in svg.iter(f"{SVG}text") if text.get("class") == "ink halo"]
-        arcs = [group for group in svg.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
-        assert len(marks) == len(arcs) == n
-        for mark, arc in zip(marks, arcs, strict=True):
-            label = arc.find(f"{SVG}title").text.split("  ")[2]
-            assert mark.text == (f"{label} 1.00" if probabilities else label)
-            ends = [float(path.get("d")[1:].split()[0]) for path in arc.iter(f"{SVG}path")]
-            middle, half = float(mark.get("x")), pixels(mark.text, 10) / 2
-            assert min(ends) - 0.01 <= middle - half
-            assert middle + half <= max(ends) + 0.01
+        words, heads = "abcdefgh"[:n], np.roll(np.arange(n), 1)
+        labels = ["x" * size for size in chance.integers(1, 16, n)]
+        tree = viz.tree(words, heads, labels, probabilities=probabilities)
+        assert_marks_are_between_ends(ET.fromstring(tree.svg()), labels)
+    steps = [[[name] * 2] * 2 for name in ("short", "much.longer", "a")]
+    heads = [[[0, p], [0, 0]] for p in (0.5, 0.4, 0.6)]
+    moving = viz.animation("ab", heads, labels=steps, probabilities=probabilities)
+    for frame in ET.fromstring(moving.svg()).findall(f".//{SVG}g[@class='frame']"):
+        assert_marks_are_between_ends(frame, ["one"])
 
 
 def test_a_tree_has_an_arc_for_each_head():

@@ -201,9 +201,9 @@ def _strong(
 ) -> tuple[Arc, ...]:
     """Arcs of at least that probability; never those of probability 0."""
     kept = (heads >= threshold) & (heads > 0)
-    found = [(int(i), int(j), float(heads[i, j])) for i, j in np.argwhere(kept) if i != j]
-    arcs = [Arc(i, j, p, *labels.get((i, j), ())) for i, j, p in found]
+    places = [(int(i), int(j)) for i, j in np.argwhere(kept) if i != j]
+    arcs = [Arc(i, j, float(heads[i, j]), *labels.get((i, j), ("", None))) for i, j in places]
     if root is not None:
-        above = np.flatnonzero((root >= threshold) & (root > 0))
-        arcs += [Arc(int(i), None, float(root[i]), *labels.get((i, None), ())) for i in above]
+        above = map(int, np.flatnonzero((root >= threshold) & (root > 0)))
+        arcs += [Arc(i, None, float(root[i]), *labels.get((i, None), ("", None))) for i in above]
     return tuple(arcs)

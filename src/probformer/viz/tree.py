@@ -51,12 +51,18 @@ def tree(
     check_labels(texts)
     certain = np.ones(n) if head_probabilities is None else head_probabilities
     of_heads = _probabilities("head_probabilities", certain, n)
-    of_labels = [None] * n
+    of_labels: list[float | None] = [None] * n
     if label_probabilities is not None:
-        of_labels = _probabilities("label_probabilities", label_probabilities, n).tolist()
+        of_labels = [*_probabilities("label_probabilities", label_probabilities, n).tolist()]
     arcs = tuple(
-        Arc(word, None if head == ROOT else int(head), float(of_heads[word]), *of_label)
-        for word, (head, *of_label) in enumerate(zip(places, texts, of_labels, strict=True))
+        Arc(
+            word,
+            None if head == ROOT else int(head),
+            float(of_heads[word]),
+            texts[word],
+            of_labels[word],
+        )
+        for word, head in enumerate(places)
         if head >= ROOT
     )
     return Arcs(tuple(words), (Panel(arcs),), " ".join(words), probabilities)
