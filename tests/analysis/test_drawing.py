@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.messages import check_wording, refused
-from helpers.runs import PT, TRANSFORMER, TREES, saved
+from helpers.runs import PT, TRANSFORMER, TREES, saved, saved_with_labels
 from probformer.analysis.draw import draw, owners
 from probformer.analysis.marginals import infer_sentences
 from probformer.cli import app
@@ -88,7 +88,7 @@ def test_attention_of_a_transformer_has_pictures_but_no_labels(tmp_path: Path):
 @pytest.fixture(scope="module")
 def parser(tmp_path_factory):
     encoder = {**TREES, "inference": {"iterations": 2, "heads": ["independent", "tree"]}}
-    return str(saved(tmp_path_factory.mktemp("parser"), "parsing", encoder, channel=1))
+    return str(saved_with_labels(tmp_path_factory.mktemp("parser"), encoder=encoder, channel=1))
 
 
 def test_the_picture_of_a_parser_is_its_tree(parser):

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import torch
 from accelerate import Accelerator
 
 from probformer.config import RunSettings, from_dict
-from probformer.runs.run_folder import read_metrics, write_description, write_weights
+from probformer.runs.run_folder import load_run, read_metrics, write_description, write_weights
 from probformer.training.progress import LineReporter
 from probformer.training.start import prepare
 
@@ -50,6 +51,17 @@ def saved(folder: Path, task="tagging", encoder=PT, vocabulary=None, **of_task) 
     given = replace(given, vocabulary=vocabulary or given.vocabulary)
     run = ready(replace(given, task=replace(given.task, **of_task)), folder).run
     write_description(folder, run, None)
+    write_weights(folder, run.model)
+    return folder
+
+
+def saved_with_labels(folder: Path, task="parsing", encoder=TREES, **options) -> Path:
+    """Save a run whose arcs have labels, with random weights, so that not all have the same."""
+    run = load_run(saved(folder, task, encoder, **options))
+    torch.manual_seed(0)
+    for weights in run.model.parameters():
+        if weights.dim() > 1:  # no bias, which would decide
+            torch.nn.init.normal_(weights, std=0.7)
     write_weights(folder, run.model)
     return folder
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.messages import refused
-from helpers.runs import PT, TRANSFORMER, TREES, saved
+from helpers.runs import PT, TRANSFORMER, saved, saved_with_labels
 from probformer.analysis.draw import draw, owners
 from probformer.analysis.marginals import infer_sentence
 from probformer.config import VocabularySettings
@@ -39,7 +39,7 @@ def folders(tmp_path_factory):
         "classification": saved(base / "classification", "classification"),
         "ner": saved(base / "ner", "ner"),
         "cogs": saved(base / "cogs", "cogs"),
-        "parsing": saved(base / "parsing", "parsing", TREES),
+        "parsing": saved_with_labels(base / "parsing"),
         "transformer": saved(base / "transformer", "mlm", TRANSFORMER),
         "pieces": saved(
             base / "pieces", "tagging", vocabulary=VocabularySettings(kind="subwords", size=300)
