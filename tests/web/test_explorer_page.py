@@ -244,7 +244,7 @@ def test_arcs_of_a_parser_have_labels(new_page, tmp_path):
             cell.inner_text().split("\N{NO-BREAK SPACE}")[0] for cell in row.locator("td").all()
         ]
         (head, certain), (label, share) = (cell.split(" ") for cell in cells[:2])
-        (title,) = [arc for arc in arcs(page) if arc.startswith(f"{text} ← {head}  ")]
+        (title,) = {arc for arc in arcs(page) if arc.startswith(f"{text} ← {head}  ")}
         assert title.split("  ")[2].split(" ")[0] == label
         assert float(title.split("  ")[1]) == pytest.approx(int(certain) / 100, abs=0.011)
         assert float(title.rpartition(" ")[2]) == pytest.approx(int(share) / 100, abs=0.011)
