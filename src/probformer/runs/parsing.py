@@ -16,8 +16,8 @@ from probformer.models.readout import evaluation_mode
 from probformer.runs.prediction import check_length, encoded_batch, explained_if_too_long
 from probformer.runs.run_folder import Run
 from probformer.sentinels import ROOT, UNOBSERVED
-from probformer.tasks.parse_distribution import PARSE_DECODERS
 from probformer.tasks.parse_counts import UNKNOWN
+from probformer.tasks.parse_distribution import PARSE_DECODERS
 from probformer.tasks.parsing import LABELS, Parsing
 
 _WINDOW = 1000
