@@ -365,7 +365,7 @@ def test_several_roots_may_be_given_where_a_run_allows_them(parse):
         (["tree", "--split", "all"], None, ["split", "'all'"]),
         (["tree", "she sleeps", "--decoder", "best"], None, ["decoder", "'best'"]),
         (["tree", "she sleeps", "--decoder", "argmax"], None, ["argmax", "--json"]),
-        (["tree", "she sleeps", "--decoder", "mbr", "--sample", 2], None, ["--decoder"]),
+        (["tree", "she sleeps", "--decoder", "mbr", "--sample", 2], None, ["decoder", "samples"]),
         (["tree", "she sleeps", "--sample", 0], None, ["sample", "0"]),
         (["tree", "she sleeps", "--seed", 1], None, ["--seed", "--sample"]),
         (["tree", "she sleeps", "--json", "--probabilities"], None, ["--probabilities"]),

@@ -20,8 +20,8 @@ def parse(
         typer.Argument(
             metavar="INPUT",
             help="Sentences, with spaces between words, or files: CoNLL-U, or text with a sentence "
-            "a line; - or nothing is standard input. For runs of other tasks: a CoNLL-U file with "
-            "gold heads; by default a split of the run's data.",
+            "a line; - or nothing is standard input. For scores of channels, the default of runs "
+            "of other tasks: a CoNLL-U file with gold heads, or nothing for a split.",
         ),
     ] = None,
     data: DataFolder = Path("."),
@@ -39,7 +39,11 @@ def parse(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the sentences with their trees as CoNLL-U.")
+        Path | None,
+        typer.Option(
+            help="Write into this file: what a parser prints otherwise; beside scores, the "
+            "sentences with their trees as CoNLL-U."
+        ),
     ] = None,
     json: Annotated[
         bool,
@@ -82,8 +86,8 @@ def parse(
     channel: Annotated[
         str | None,
         typer.Option(
-            help="Channel to print and write: a number from 0, best (the highest UUAS), or "
-            "average, the default.",
+            help="Score channels, and print and write this one: a number from 0, best (the "
+            "highest UUAS), or average, the default of runs of other tasks.",
             rich_help_panel=_OF_CHANNELS,
         ),
     ] = None,
@@ -95,7 +99,7 @@ def parse(
         bool,
         typer.Option(
             "--every-iteration",
-            help="Also score all other iterations, or layers.",
+            help="Score channels in all iterations, or layers.",
             rich_help_panel=_OF_CHANNELS,
         ),
     ] = False,
@@ -108,12 +112,7 @@ def parse(
         ),
     ] = False,
 ) -> None:
-    """Parse text with a parser; or score the heads of any run's channels against gold heads.
-
-    A run of the task parsing writes CoNLL-U with its trees, and keeps whatever it does not predict.
-    With --channel or --every-iteration, and for runs of other tasks, the heads that a model infers
-    are scored beside simple baselines.
-    """
+    """Parse text with a parser; or score the heads of any run's channels against gold heads."""
     from probformer.analysis.marginals import channel_of
     from probformer.analysis.parse.command import parse_file
     from probformer.analysis.parse.predicted import ParseOutput, write_parses

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from probformer.data.parsed import Parse
 from probformer.data.sentence import Sentence
-from probformer.errors import InputError, require_one_of, require_whole
+from probformer.errors import InputError, require, require_one_of, require_whole
 from probformer.models.readout import evaluation_mode
 from probformer.runs.prediction import check_length, encoded_batch, explained_if_too_long
 from probformer.runs.run_folder import Run
@@ -43,7 +43,9 @@ class ParseOptions:
         if self.decoder is not None:
             require_one_of("decoder", self.decoder, PARSE_DECODERS)
         if self.samples is not None:
-            require_whole("sample", self.samples)
+            require_whole("samples", self.samples)
+            message = "decoder chooses the best tree, so it does not go with samples"
+            require(self.decoder is None, message)
         require_whole("seed", self.seed, low=0)
 
 

@@ -87,8 +87,6 @@ def write_parses(
 
 
 def _check_options(options: ParseOptions, output: ParseOutput) -> None:
-    message = "--decoder chooses the best tree, so it does not go with --sample"
-    require(options.decoder is None or options.samples is None, message)
     message = "CoNLL-U needs trees: the decoder argmax, which may find none, needs --json"
     require(options.decoder != "argmax" or output.as_json, message)
     message = "--json has all probabilities, so it does not go with --probabilities"
