@@ -296,7 +296,7 @@ def test_a_loss_that_is_not_finite_is_found_late_but_in_its_place(tmp_path):
     training._update = poisoned
     with refused("gradient's norm", "epoch 1, batch 3"):
         training._epoch()
-    assert len(seen) == 7  # all batches of the epoch, the first of which nobody waited for
+    assert len(seen) == 7  # all batches of the epoch, as losses are read back after the last one
     for name, parameter in training.model.named_parameters():
         assert torch.equal(parameter, seen[2][name]), name
     assert len(list((tmp_path / "state").glob("step-*"))) == 1

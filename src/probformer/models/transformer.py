@@ -63,7 +63,12 @@ class Transformer(nn.Module):
         return self.words
 
     def can_pack(self, reads_single_words: bool, precision: str) -> bool:
-        """Whether there are kernels for packed sentences; otherwise they are padded."""
+        """Whether there are kernels for packed sentences; otherwise they are padded.
+
+        Args:
+            reads_single_words: Whether the read-out maps each word by itself.
+            precision: That of matrix products: "fp32", "tf32" or "bf16".
+        """
         readable = self.settings.has_root or reads_single_words
         return readable and self.settings.relative is None and precision == "bf16"
 
@@ -142,7 +147,14 @@ class Transformer(nn.Module):
         return apply_layers(parts, times, x, packing, settings.heads, rate)
 
     def embed(self, words: Tensor) -> Tensor:
-        """The input vectors of words (B, n): (B, n, d), positions included, without context."""
+        """The input vectors of words, positions included, without context.
+
+        Args:
+            words: (B, n) long.
+
+        Returns:
+            (B, n, d).
+        """
         return self._input(words)[:, self.settings.extra_places :]
 
     def _input(self, words: Tensor, packing: Packing | None = None) -> Tensor:
@@ -179,7 +191,14 @@ class Transformer(nn.Module):
         )
 
     def representation(self, posterior: Posterior) -> Tensor:
-        """The input of a task's layer: (B, n, d), or (B, d) for the read-out "cls"."""
+        """The input of a task's layer.
+
+        Args:
+            posterior: A result of this encoder.
+
+        Returns:
+            (B, n, d), or (B, d) for the read-out "cls".
+        """
         if self.settings.readout == "scores":
             return posterior.z_scores
         assert posterior.root_scores is not None
