@@ -20,7 +20,8 @@ from probformer.crf.potentials.arc_labels import ArcLabels
 from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
 from probformer.crf.potentials.root import Root
-from probformer.crf.potentials.words import WordPotential, build_word_potential
+from probformer.crf.potentials.word_potential import WordPotential
+from probformer.crf.potentials.words import build_word_potential
 from probformer.errors import require, require_kind
 
 
