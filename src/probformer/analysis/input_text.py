@@ -29,14 +29,22 @@ def read_text(
     `format` overrides the format that the suffix of the file chooses. A warning on standard error
     counts the sentences with bad lines, if the run's settings skip them.
     """
-    own = run.settings.data
-    text = load_split(own, data, split) if file is None else _of_file(run, file, format)
+    text = sentences_of(run, file, data, split, format)
     sentences = list(text)
     for warning in skipped_lines(text):
         LineReporter().warn(warning)
     for sentence in sentences:
         check_length(run, sentence.words, sentence.place())
     return sentences
+
+
+def sentences_of(
+    run: Run, file: Path | None, data: Path, split: str, format: str | None = None
+) -> Iterable[Sentence]:
+    """The same, read one by one, without checks of lengths."""
+    if file is None:
+        return load_split(run.settings.data, data, split)
+    return _of_file(run, file, format)
 
 
 def words_of(sentence: str) -> list[str]:

@@ -67,7 +67,7 @@ def count_attachments(
         "uas_nopunct_words": no_punctuation,
     }
     if gold_labels is not None and labels is not None:
-        gold_types, types = _without_subtypes(gold_labels), _without_subtypes(labels)
+        gold_types, types = without_subtypes(gold_labels), without_subtypes(labels)
         labelled = right & _equal(gold_types, types)
         content = known & _content(gold_types)
         counts |= {
@@ -127,7 +127,8 @@ def is_punctuation(words: Sequence[str], upos: Sequence[str] | None = None) -> N
     )
 
 
-def _without_subtypes(labels: Sequence[str]) -> list[str]:
+def without_subtypes(labels: Sequence[str]) -> list[str]:
+    """The universal relations: "nsubj" of "nsubj:pass"."""
     return [label.partition(":")[0] for label in labels]
 
 

@@ -9,7 +9,7 @@ trees and labels that agree with it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from probformer.config import EncoderSettings, ParsingSettings, TransformerSetti
 from probformer.crf.arc_distribution import ArcDistribution
 from probformer.crf.decoding import decode
 from probformer.crf.structures import ProjectiveTrees, SpanningTrees, Structure, structure_named
-from probformer.data.attachment import attachment_scores, count_attachments, is_punctuation
-from probformer.data.calibration import calibration_error, count_calibration
+from probformer.data.attachment import is_punctuation
+from probformer.data.breakdown import ScoreTable, breakdown
 from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.parsed import Parse
 from probformer.data.sentence import Sentence
@@ -35,17 +35,26 @@ from probformer.models.transformer import Transformer
 from probformer.sentinels import ROOT, UNOBSERVED
 from probformer.tasks.batch import Batch, Targets
 from probformer.tasks.labels import IGNORE, Labels
+from probformer.tasks.parse_counts import (
+    UNKNOWN,
+    GoldParse,
+    count_details,
+    count_scores,
+    gold_parse,
+    parsing_scores,
+)
 from probformer.tasks.task import Counts, CountsSoFar, Task, weighted_loss
 
+_CountSentence = Callable[[GoldParse, Parse], Mapping[str, float]]
 LABELS = "deprel"
 """The column of the data that has the labels of arcs."""
-_UNKNOWN = "_"
 
 
 class Parsing(Task):
     """The classes are the labels and tags of the training data; others count as wrong."""
 
     name = "task.kind 'parsing'"
+    counts_confidences = True
 
     def __init__(self, settings: ParsingSettings, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
@@ -84,8 +93,8 @@ class Parsing(Task):
             for column, found in tags.items():
                 found |= {*sentence.columns[column]}
         require(heads > 0, "task.kind 'parsing' needs training data with heads, got none")
-        self.labels = Labels(sorted(labels - {_UNKNOWN}))
-        self.tags = {column: Labels(sorted(found - {_UNKNOWN})) for column, found in tags.items()}
+        self.labels = Labels(sorted(labels - {UNKNOWN}))
+        self.tags = {column: Labels(sorted(found - {UNKNOWN})) for column, found in tags.items()}
 
     def encoder_settings(
         self, settings: EncoderSettings | TransformerSettings
@@ -135,7 +144,7 @@ class Parsing(Task):
         self.check(sentence)
         n = len(sentence)
         gold = [UNOBSERVED] * n if sentence.heads is None else [*sentence.heads]
-        labels, upos = sentence.columns.get(LABELS, (_UNKNOWN,) * n), sentence.columns.get("upos")
+        labels, upos = sentence.columns.get(LABELS, (UNKNOWN,) * n), sentence.columns.get("upos")
         fields = {
             "gold_head": gold,
             "head": self._learnable(gold),
@@ -220,39 +229,29 @@ class Parsing(Task):
         return arcs.log_partition() - known.log_partition()
 
     def count(self, output: Output, batch: Batch) -> CountsSoFar:
+        return self._count(output, batch, count_scores)
+
+    def count_details(self, output: Output, batch: Batch) -> CountsSoFar:
+        return self._count(output, batch, count_details)
+
+    def _count(self, output: Output, batch: Batch, count: _CountSentence) -> CountsSoFar:
         arcs = self.arcs(output, batch.mask)
+        total = {"loss": float(self._sentence_losses(arcs, batch).detach().sum())}
+        total["heads"] = float((batch.targets["head"] != IGNORE).sum())
         targets = {name: target.cpu().numpy() for name, target in batch.targets.items()}
-        total: dict[str, float] = {"loss": float(self._sentence_losses(arcs, batch).detach().sum())}
-        total["heads"] = float((targets["head"] != IGNORE).sum())
-        parses = self._parses(output, batch.mask, arcs)
-        for row, parse in enumerate(parses):
-            sentence = {name: target[row, : len(parse.heads)] for name, target in targets.items()}
-            for name, value in self._count_sentence(parse, sentence).items():
+        for row, parse in enumerate(self._parses(output, batch.mask, arcs)):
+            own = {name: target[row, : len(parse.heads)] for name, target in targets.items()}
+            for name, value in count(gold_parse(own, self.labels, self.tags), parse).items():
                 total[name] = total.get(name, 0.0) + value
         return total
 
-    def _count_sentence(self, parse: Parse, gold: Mapping[str, Any]) -> dict[str, float]:
-        labels = None
-        if parse.labels is not None:
-            labels = [_UNKNOWN if x == IGNORE else self.labels.name(x) for x in gold["label"]]
-        heads = gold["gold_head"]
-        counts = count_attachments(heads, labels, parse.heads, parse.labels, gold["punctuation"])
-        known = heads != UNOBSERVED
-        confidences = np.array(parse.head_probabilities)[known]
-        counts |= count_calibration(confidences, (heads == parse.heads)[known])
-        for column, tags in parse.tags.items():
-            names = self.tags[column]
-            given = [x != IGNORE for x in gold[column]]
-            numbers = [names.number(tag) for tag in tags]
-            counts[f"{column}_words"] = float(sum(given))
-            counts[f"{column}_right"] = float((np.array(numbers) == gold[column]).sum())
-        return counts
-
     def metrics(self, counts: Counts) -> dict[str, float]:
-        found = {"loss": counts["loss"] / max(counts["heads"], 1), **attachment_scores(counts)}
-        for column in self.tags:
-            found[column] = counts[f"{column}_right"] / max(counts[f"{column}_words"], 1)
-        return {**found, "ece": calibration_error(counts), "score": found[self.metric]}
+        scores = parsing_scores(counts, self.tags)
+        loss = counts["loss"] / max(counts["heads"], 1)
+        return {"loss": loss, **scores, "score": scores[self.metric]}
+
+    def details(self, counts: Counts) -> list[ScoreTable]:
+        return breakdown(counts)
 
     # Answers
 
@@ -315,7 +314,7 @@ class Parsing(Task):
 
 
 def _number(names: Labels, name: str) -> int:
-    return IGNORE if name == _UNKNOWN else names.number(name)
+    return IGNORE if name == UNKNOWN else names.number(name)
 
 
 def _best(p: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from probformer.config import EncoderSettings, TransformerSettings
+from probformer.data.breakdown import ScoreTable
 from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
@@ -50,6 +51,9 @@ class Task(ABC):
     skips_bad_sentences = False
     """Whether sentences with missing or wrong annotation are left out, with a warning, instead of
     raising an error."""
+
+    counts_confidences = False
+    """Whether `count` returns the counts of `data.calibration`, too."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -218,6 +222,18 @@ class Task(ABC):
         Returns:
             "loss", the main metric, and "score", the higher the better, among others.
         """
+
+    def count_details(self, output: Output, batch: Batch) -> CountsSoFar:
+        """The sums over a batch that `metrics` and `details` need; by default those of `count`."""
+        return self.count(output, batch)
+
+    def details(self, counts: Counts) -> list[ScoreTable]:
+        """Tables that say where predictions on a split are right and wrong; by default none.
+
+        Args:
+            counts: Sums over its batches of what `count_details` returns.
+        """
+        return []
 
     # Answers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import torch
 from accelerate import Accelerator
@@ -11,9 +12,11 @@ from torch import Tensor
 from probformer.config import Precision
 from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
-from probformer.models.readout import Model
+from probformer.models.readout import Model, Output
 from probformer.tasks import Task
+from probformer.tasks.batch import Batch
 from probformer.tasks.objective import evaluation_plan
+from probformer.tasks.task import Counts, CountsSoFar
 from probformer.training.precision import matrix_products
 from probformer.training.processes import from_all_processes
 
@@ -21,7 +24,6 @@ MAX_TOKENS, MAX_TOKENS_ON_GPU = 4096, 16384
 """The largest number of tokens in a batch, padding included."""
 
 
-@torch.no_grad()
 def evaluate(
     model: Model,
     task: Task,
@@ -41,6 +43,22 @@ def evaluate(
     Returns:
         The task's metrics.
     """
+    return task.metrics(total_counts(model, task, task.count, split, accelerator, precision))
+
+
+@torch.no_grad()
+def total_counts(
+    model: Model,
+    task: Task,
+    count: Callable[[Output, Batch], CountsSoFar],
+    split: EncodedSplit,
+    accelerator: Accelerator,
+    precision: Precision = "fp32",
+) -> Counts:
+    """The sums over a whole split of what `task.count` or `task.count_details` returns.
+
+    Other arguments are those of `evaluate`.
+    """
     model.eval()
     on_gpu = accelerator.device.type == "cuda"
     plan = evaluation_plan(task, model.encoder)
@@ -50,7 +68,7 @@ def evaluate(
         batch = task.evaluation_batch(split, indices, plan).to(accelerator.device)
         with matrix_products(precision, accelerator.device):
             output = model(batch.words, batch.mask, attention=task.needs_heads)
-            counts = task.count(output, batch)
+            counts = count(output, batch)
         for name, value in counts.items():
             own[name].append(value)
     total: defaultdict[str, float] = defaultdict(float)
@@ -59,4 +77,4 @@ def evaluate(
     for counts in from_all_processes(sums):
         for name, value in counts.items():
             total[name] += value
-    return task.metrics(total)
+    return total

@@ -276,7 +276,7 @@ def build_potentials(settings: EncoderSettings) -> Potentials:
         others["arc_labels"] = ArcLabels(labels, arcs.count, arcs.rank, arcs.channel)
     return Potentials(
         build_word_potential(settings.potential, labels, channels),
-        root and Root(labels, channels, root.labels),
+        root and Root(labels, channels, root.labels, root.initial_scores),
         globals and Global(labels, channels, globals.count, globals.mode, globals.features),
         **others,
     )

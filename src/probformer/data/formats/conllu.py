@@ -58,13 +58,15 @@ class Conllu(Format):
                 elif (fields := _word_in(text, number, len(rows) + 1)) is not None:
                     rows.append(fields)
                     numbers.append(number)
-            heads = _heads([row[_HEAD] for row in rows], numbers)
+            heads = _heads(rows, numbers)
         except BadLine as bad:
             raise BadLine(bad.line, bad.reason, id) from None
         if rows:
             columns = {name: tuple(row[at] for row in rows) for name, at in _COLUMNS.items()}
             words = tuple(row[_FORM] for row in rows)
-            yield Sentence(words, columns, heads, document=document, id=id, line=numbers[0])
+            others = numbers[-1] - numbers[0] >= len(numbers)  # ranges, empty nodes or comments
+            place = {"line": numbers[0], "lines": tuple(numbers) if others else ()}
+            yield Sentence(words, columns, heads, document=document, id=id, **place)
 
 
 def _id_in(comment: str) -> str:
@@ -89,19 +91,25 @@ def _word_in(text: str, number: int, expected: int) -> list[str] | None:
     return fields
 
 
-def _heads(heads: list[str], numbers: list[int]) -> tuple[int, ...] | None:
+def _heads(rows: list[list[str]], numbers: list[int]) -> tuple[int, ...] | None:
     """From ids, where 0 is the root and "_" is not known, to positions; None if none is known."""
-    for position, (head, number) in enumerate(zip(heads, numbers, strict=True)):
+
+    def bad(word: int, reason: str) -> BadLine:
+        named = f"word {word + 1}, {shortened(rows[word][_FORM])},"
+        return BadLine(numbers[word], f"{named} {reason}")
+
+    heads = [row[_HEAD] for row in rows]
+    for word, head in enumerate(heads):
         if head == "_":
             continue
         if not (_NUMBER.fullmatch(head) and int(head) <= len(heads)):
             expected = f"expected a number from 0 to {len(heads)}, or '_'"
-            raise BadLine(number, f"the head is {shortened(head)}, {expected}")
-        if int(head) == position + 1:
-            raise BadLine(number, f"the head is {head}, the word itself, expected another word")
+            raise bad(word, f"has the head {shortened(head)}, {expected}")
+        if int(head) == word + 1:
+            raise bad(word, "has itself as its head, expected another word")
     found = tuple(_position(head) for head in heads)
     if (word := _word_in_a_cycle(found)) is not None:
-        raise BadLine(numbers[word], "the heads from this word on lead back to it, expected a tree")
+        raise bad(word, "is on a cycle of heads, expected a tree")
     return None if set(found) <= {UNOBSERVED} else found
 
 
