@@ -224,7 +224,12 @@ class Task(ABC):
         """
 
     def count_details(self, output: Output, batch: Batch) -> CountsSoFar:
-        """The sums over a batch that `metrics` and `details` need; by default those of `count`."""
+        """The sums over a batch that `metrics` and `details` need; by default those of `count`.
+
+        Args:
+            output: The model's output for the batch, with head marginals if `needs_heads`.
+            batch: Inputs, targets and their weights.
+        """
         return self.count(output, batch)
 
     def details(self, counts: Counts) -> list[ScoreTable]:
