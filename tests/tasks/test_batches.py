@@ -272,6 +272,7 @@ def test_a_run_judges_and_keeps_averages_and_goes_on_with_its_own_weights(tmp_pa
     training._epoch()
     own = {name: weights.clone() for name, weights in training.model.state_dict().items()}
     line = training._end_epoch()
+    assert training.model.training, "evaluation leaves the model's mode as it was"
     kept = load_run(tmp_path)
     for name, weights in training.model.state_dict().items():
         assert torch.equal(weights, own[name])

@@ -217,12 +217,17 @@ class RunSettings(Settings):
     """All settings of a run."""
 
     task: TaskSettings
+    """What the model predicts."""
     data: DataSettings
+    """The sentences: generated, or from files."""
     encoder: EncoderSettings | TransformerSettings
+    """The model below the layer of the task."""
     name: str = ""
     """The name of the config."""
     vocabulary: VocabularySettings = field(default_factory=VocabularySettings)
+    """Which words, or pieces of words, the model knows."""
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    """How long, how fast and how precisely the model is trained."""
     seed: int = 0
     """Seed of initial weights, order of sentences, masks and dropout."""
 
