@@ -26,6 +26,30 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class BestArcLabels:
+    """The most probable label of each arc, in the channel whose arcs have labels."""
+
+    channel: int
+    numbers: NDArray[np.int64]
+    """(T, n, n+1): of the arc to word i from word j, or from ROOT in the last column."""
+    probabilities: Floats
+    """(T, n, n+1): P(label | arc); 0 where the arc has the probability 0."""
+    names: Sequence[str] = ()
+    """Of the labels; none where they are latent."""
+
+    def name(self, number: int) -> str:
+        return self.names[number] if self.names else str(number)
+
+    def texts(self, at: int) -> list[list[str]]:
+        """(n, n+1) names, at the index of an iteration; "" where the arc has the probability 0."""
+        rows = zip(self.numbers[at].tolist(), self.probabilities[at], strict=True)
+        return [
+            [self.name(number) if p > 0 else "" for number, p in zip(*row, strict=True)]
+            for row in rows
+        ]
+
+
+@dataclass(frozen=True, eq=False)
 class SentenceMarginals:
     """Marginals of one sentence of n words; T iterations, h channels, d labels.
 
@@ -45,6 +69,8 @@ class SentenceMarginals:
     """(T,): of mean-field inference; None where it is not defined, as for a transformer."""
     output: Output | None = None
     """What the model computes of this sentence, from which the task takes its answer."""
+    arc_labels: BestArcLabels | None = None
+    """None where arcs have no labels."""
 
     @property
     def step(self) -> str:
@@ -169,7 +195,7 @@ def _infer(
     for row, words in enumerate(batch):
         alone = output.sentence(row, len(word_of[row]))
         traced = [_marginals_of_row(step, row) for step in steps]
-        yield _by_word(words, np.array(word_of[row]), traced, alone)
+        yield _by_word(run, words, np.array(word_of[row]), traced, alone)
 
 
 def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...]]]:
@@ -190,12 +216,14 @@ def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...
 
 
 def _marginals_of_row(posterior: Posterior, row: int) -> dict[str, Tensor]:
-    names = ("head_marginals", "root_head_marginals", "z_marginals", "free_energy")
+    names = ["head_marginals", "root_head_marginals", "z_marginals", "free_energy"]
+    names.append("arc_label_marginals")
     found = {name: getattr(posterior, name) for name in names}
     return {name: value[row] for name, value in found.items() if value is not None}
 
 
 def _by_word(
+    run: Run,
     words: tuple[str, ...],
     word_of: NDArray[np.int64],
     steps: Sequence[dict[str, Tensor]],
@@ -221,4 +249,25 @@ def _by_word(
         None if labels is None else labels[:, first],
         over_time("free_energy"),
         output,
+        _best_labels(run, steps, first, belongs),
     )
+
+
+def _best_labels(
+    run: Run, steps: Sequence[dict[str, Tensor]], first: NDArray[np.int64], belongs: Floats
+) -> BestArcLabels | None:
+    """From P(head piece, label) of the first piece of each word, (padded length, …, m)."""
+    channel = run.model.encoder.labelled_channel
+    if channel is None:
+        return None
+    numbers, probabilities = [], []
+    for step in steps:
+        joint = step["arc_label_marginals"].double().cpu().numpy()
+        of_pieces = joint[first, : len(belongs)]
+        of_words = np.tensordot(of_pieces, belongs, (1, 0)).swapaxes(1, 2)
+        joint = np.concatenate([of_words, joint[first, len(joint) :]], 1)
+        total = joint.sum(-1)
+        numbers.append(joint.argmax(-1))
+        probabilities.append(joint.max(-1) / np.where(total > 0, total, 1))
+    names = run.task.arc_label_names
+    return BestArcLabels(channel, np.stack(numbers), np.stack(probabilities), names)

@@ -66,6 +66,12 @@ class Encoder(nn.Module):
     """Whether heads are variables of the model, which a parser can learn."""
 
     @property
+    def labelled_channel(self) -> int | None:
+        """The channel whose arcs have labels; None if there is none."""
+        factor = self.potentials.labelling
+        return None if factor is None else factor.labelled_channel
+
+    @property
     def embedding(self) -> nn.Embedding:
         """The scores S of each word, as an embedding of d dimensions."""
         return self.word_scores

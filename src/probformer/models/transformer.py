@@ -53,6 +53,7 @@ class Transformer(nn.Module):
 
     supports_evidence = False
     infers_heads = False
+    labelled_channel = None
 
     @property
     def embedding(self) -> nn.Embedding:

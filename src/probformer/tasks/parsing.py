@@ -83,6 +83,14 @@ class Parsing(Task):
     def arc_label_names(self) -> Sequence[str]:
         return self.labels.names
 
+    @property
+    def predicts_trees(self) -> bool:
+        return True
+
+    @property
+    def channel(self) -> int | None:
+        return self.settings.channel if self._has_channel else None
+
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         labels, heads = set[str](), 0
         tags: dict[str, set[str]] = {column: set() for column in self.tags}

@@ -74,6 +74,16 @@ class Task(ABC):
         """The names of the labels of arcs, empty where they have none."""
         return ()
 
+    @property
+    def predicts_trees(self) -> bool:
+        """Whether answers have the "heads" of a tree, and may have their "labels"."""
+        return False
+
+    @property
+    def channel(self) -> int | None:
+        """The channel whose heads the task supervises; None if there is none."""
+        return None
+
     # Classes
 
     @abstractmethod

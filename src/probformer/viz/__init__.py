@@ -7,6 +7,7 @@ from probformer.viz.heat import HeatMap, heat_map
 from probformer.viz.label_table import STRONGEST, LabelTable, label_table
 from probformer.viz.picture import Picture, check_suffix
 from probformer.viz.reliability import ReliabilityDiagram, reliability_diagram
+from probformer.viz.tree import tree
 
 __all__ = [
     "STRONGEST",
@@ -25,4 +26,5 @@ __all__ = [
     "heat_map",
     "label_table",
     "reliability_diagram",
+    "tree",
 ]
