@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from probformer.runs.parsing import predict_parses
 
 from probformer.data.attachment import attachment_scores, count_attachments, is_punctuation
 from probformer.data.readers import SentenceFile
 from probformer.data.sentence import Sentence
 from probformer.errors import require
+from probformer.runs.parsing import predict_parses
 from probformer.runs.run_folder import load_run
 from probformer.sentinels import ROOT
 

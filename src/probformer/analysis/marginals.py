@@ -13,9 +13,9 @@ from torch import Tensor
 
 from probformer.crf.evidence import Evidence
 from probformer.crf.posterior import Posterior
-from probformer.errors import InputError, counted, is_out_of_memory, require
+from probformer.errors import InputError, counted, require
 from probformer.models.readout import Output, evaluation_mode
-from probformer.runs.prediction import encoded_batch
+from probformer.runs.prediction import encoded_batch, explained_if_too_long
 from probformer.runs.run_folder import Run
 
 _MAX_SENTENCES, _MAX_PAIRS = 64, 2**17
@@ -179,16 +179,9 @@ def _infer(
     model, device = run.model, next(run.model.parameters()).device
     tokens, mask, word_of = encoded_batch(run.vocabulary, batch)
     observed = {} if evidence is None else {"evidence": evidence}
-    try:
-        with evaluation_mode(model):
-            posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
-            representation = model.encoder.representation(posterior)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        longest = max(map(len, batch))
-        what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
-        raise InputError(f"out of memory: {what}") from None
+    with evaluation_mode(model), explained_if_too_long(max(map(len, batch))):
+        posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
+        representation = model.encoder.representation(posterior)
     steps = posterior.trace
     assert steps
     output = Output(representation, posterior, model.readout)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from probformer.crf.structures.tree_samples import draw_trees
 from probformer.crf.structures.trees import Trees
 
 _LOWEST = -600.0
@@ -60,6 +61,27 @@ class SpanningTrees(Trees):
         """By a complex step: f(x + iεg) = f(x) + iε f′(x)g − …, without a difference of values."""
         moved = torch.complex(scores, _STEP * direction)
         return self.solve(moved, forbidden)[1].imag / _STEP
+
+    def sample(
+        self, scores: Tensor, forbidden: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:
+        """Trees, (B, count, channels, n); a single root word is drawn before the rest."""
+        shape = scores.shape
+        scores, forbidden = scores.double().flatten(0, 1), forbidden.expand(shape).flatten(0, 1)
+        weights = _weights(scores, forbidden)[0].cpu().roll(1, -1)
+        below_root = (~weights.any(-1)).repeat_interleave(count, 0)  # here padding
+        weights = weights.repeat_interleave(count, 0)
+        if self.single_root:
+            p = self.solve(scores, forbidden)[1][..., -1].clamp(min=0).cpu()
+            p = p.masked_fill(forbidden.cpu().all(-1).all(-1, keepdim=True), 1.0)
+            root = torch.multinomial(p, count, replacement=True, generator=generator)
+            below_root |= root.view(-1, 1) == torch.arange(shape[2])
+            weights = weights.masked_fill(below_root.unsqueeze(2), 0.0)
+            weights[..., 0] = 0.0
+        weights[..., 0] += below_root
+        heads = draw_trees(weights, generator)
+        heads = torch.where(heads == 0, shape[2], heads - 1).to(scores.device)
+        return heads.unflatten(0, (*shape[:2], count)).transpose(1, 2)
 
     def _eliminate(self, a: Tensor) -> tuple[Tensor, Tensor]:
         """log Z (S,) and M.
