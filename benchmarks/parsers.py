@@ -10,6 +10,9 @@ All get the words of the test split, and where sentences end; none gets tags. Se
 words in memory to heads, labels and tags in memory, the best of three passes.
 """
 
+# UDPipe and spaCy are installed for this benchmark alone.
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import argparse

@@ -184,7 +184,13 @@ class Task(ABC):
         return self.evaluation_batch(split, indices, plan)
 
     def evaluation_batch(self, split: EncodedSplit, indices: Indices, plan: Plan = PLAIN) -> Batch:
-        """A batch for evaluation, the same for every model; arguments as for `training_batch`."""
+        """A batch for evaluation, the same for every model.
+
+        Args:
+            split: The encoded split.
+            indices: The numbers of the sentences in the split.
+            plan: The layout, and what losses are averaged over.
+        """
         tokens = split.gather(indices)
         return build_batch(tokens, self.targets(tokens), plan)
 
@@ -209,7 +215,12 @@ class Task(ABC):
 
     @abstractmethod
     def count(self, output: Output, batch: Batch) -> CountsSoFar:
-        """The sums over a batch that `metrics` needs; arguments as for `loss`."""
+        """The sums over a batch that `metrics` needs.
+
+        Args:
+            output: The model's output for the batch, with head marginals if `needs_heads`.
+            batch: Inputs, targets and their weights.
+        """
 
     @abstractmethod
     def metrics(self, counts: Counts) -> dict[str, float]:
@@ -223,7 +234,12 @@ class Task(ABC):
         """
 
     def count_details(self, output: Output, batch: Batch) -> CountsSoFar:
-        """The sums over a batch that `metrics` and `details` need; by default those of `count`."""
+        """The sums over a batch that `metrics` and `details` need; by default those of `count`.
+
+        Args:
+            output: The model's output for the batch, with head marginals if `needs_heads`.
+            batch: Inputs, targets and their weights.
+        """
         return self.count(output, batch)
 
     def details(self, counts: Counts) -> list[ScoreTable]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from probformer.config import Precision
 from probformer.data.batches import evaluation_batches
 from probformer.data.encoded import EncodedSplit
-from probformer.models.readout import Model, Output
+from probformer.models.readout import Model, Output, evaluation_mode
 from probformer.tasks import Task
 from probformer.tasks.batch import Batch
 from probformer.tasks.objective import evaluation_plan
@@ -34,7 +34,7 @@ def evaluate(
     """Evaluate a model on a whole split; several processes share its batches.
 
     Args:
-        model: The model, which is put into evaluation mode.
+        model: The model.
         task: The task, which computes the metrics.
         split: The encoded sentences.
         accelerator: The device, and the other processes.
@@ -59,18 +59,16 @@ def total_counts(
 
     Other arguments are those of `evaluate`.
     """
-    model.eval()
     on_gpu = accelerator.device.type == "cuda"
     plan = evaluation_plan(task, model.encoder)
     batches = evaluation_batches(split.lengths, MAX_TOKENS_ON_GPU if on_gpu else MAX_TOKENS)
     own: defaultdict[str, list[float | Tensor]] = defaultdict(list)
-    for indices in batches[accelerator.process_index :: accelerator.num_processes]:
-        batch = task.evaluation_batch(split, indices, plan).to(accelerator.device)
-        with matrix_products(precision, accelerator.device):
+    with evaluation_mode(model), matrix_products(precision, accelerator.device):
+        for indices in batches[accelerator.process_index :: accelerator.num_processes]:
+            batch = task.evaluation_batch(split, indices, plan).to(accelerator.device)
             output = model(batch.words, batch.mask, attention=task.needs_heads)
-            counts = count(output, batch)
-        for name, value in counts.items():
-            own[name].append(value)
+            for name, value in count(output, batch).items():
+                own[name].append(value)
     total: defaultdict[str, float] = defaultdict(float)
     # Counts stay on the device until all batches are done.
     sums = {name: sum(map(float, values)) for name, values in own.items()}

@@ -54,7 +54,15 @@ class Structure(ABC):
         return self.marginals(scores, forbidden)
 
     def log_partition(self, scores: Tensor, forbidden: Tensor) -> Tensor | None:
-        """log Σ exp(score) over the joint assignments of each sentence, (B,); None if undefined."""
+        """log Σ exp(score) over the joint assignments of each sentence.
+
+        Args:
+            scores: (B, …, values).
+            forbidden: true for values that cannot be taken, broadcastable to the scores.
+
+        Returns:
+            (B,), or None where it is not defined.
+        """
         return None
 
     def entropy(

@@ -4,6 +4,9 @@ With a tangent, the kernel also computes the derivative of M in its direction, b
 products for each step. Values are float64 and stay in memory, as a step needs all of them.
 """
 
+# pyright: reportPossiblyUnboundVariable=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false
+
 from __future__ import annotations
 
 import torch
