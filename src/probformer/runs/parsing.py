@@ -91,7 +91,12 @@ def predict_parses(
 
 
 def _batches(sentences: Sequence[Sentence], numbers: int) -> Iterator[list[int]]:
-    """The indices of sentences of similar lengths, with so many numbers for each pair of words."""
+    """The indices of sentences, sorted by length, in batches that fit into memory.
+
+    Args:
+        sentences: The sentences.
+        numbers: How many numbers are kept for each pair of words.
+    """
     batch: list[int] = []
     for at in sorted(range(len(sentences)), key=lambda at: len(sentences[at])):
         size = (len(batch) + 1) * len(sentences[at]) ** 2 * numbers

@@ -71,7 +71,7 @@ def check_length(run: Run, words: Sequence[str], where: str) -> None:
 
 @contextmanager
 def explained_if_too_long(words: int) -> Iterator[None]:
-    """Within the context, lack of memory is an `InputError` about a sentence of so many words."""
+    """Within the context, lack of memory is an `InputError` that names the sentence's length."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

@@ -1,4 +1,4 @@
-"""Parsing: for each sentence a dependency tree, with labels of arcs and with tags if asked for.
+"""Parsing: for each sentence a dependency tree, labels of arcs, and the tags of `task.tags`.
 
 The heads of one channel, with their labels, are the tree. The loss is −log P(gold tree and labels)
 under Q of the last iteration. Where only a part of them is known, it is −log of the sum over all

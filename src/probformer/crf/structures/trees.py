@@ -50,7 +50,16 @@ class Trees(Structure):
 
     @abstractmethod
     def derivative(self, scores: Tensor, forbidden: Tensor, direction: Tensor) -> Tensor:
-        """The derivative of the marginals as scores move in a direction, (S, n, n+1) like all."""
+        """The derivative of the marginals as scores move in a direction.
+
+        Args:
+            scores: (S, n, n+1), in double precision.
+            forbidden: (S, n, n+1), true for arcs that cannot be.
+            direction: (S, n, n+1).
+
+        Returns:
+            (S, n, n+1).
+        """
 
     def marginals(self, scores: Tensor, forbidden: Tensor) -> Tensor:
         """The probability of each arc, (B, …, n, n+1); at padding zero."""
