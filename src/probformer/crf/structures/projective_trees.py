@@ -33,12 +33,13 @@ class ProjectiveTrees(Trees):
         single_root: whether exactly one word has ROOT as its head, or one or more.
     """
 
-    def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
+    def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         log_z, marginals, _ = self._sums(scores, forbidden)
-        return log_z.masked_fill(log_z < _NONE / 2, -torch.inf), marginals
+        log_z = log_z.masked_fill(log_z < _NONE / 2, -torch.inf)
+        return log_z, marginals, (scores, forbidden)
 
-    def derivative(self, scores: Tensor, forbidden: Tensor, direction: Tensor) -> Tensor:
-        _, marginals, leaf = self._sums(scores, forbidden, differentiable=True)
+    def derivative(self, kept: Sequence[Tensor], direction: Tensor) -> Tensor:
+        _, marginals, leaf = self._sums(*kept, differentiable=True)
         return torch.autograd.grad(marginals, leaf, direction)[0]
 
     def _sums(

@@ -1,0 +1,83 @@
+"""Sums over all spanning trees, by an elimination of words without subtractions.
+
+The matrix-tree theorem gives the sum Z over all trees as the determinant of a Laplacian. Its usual
+inversion fails where two words claim each other almost certainly, as then the Laplacian is nearly
+singular. The elimination of Grassmann, Taksar and Heyman only adds and multiplies what is positive.
+Words are eliminated one after the other; whoever hung from an eliminated word i hangs from i's
+heads:
+
+    s_i = Σ_j A_ij,   p_ij = A_ij / s_i,   A_kj += A_ki p_ij,   log Z = Σ_i log s_i
+
+with A_ij = exp(score of j as the head of i), and j among the words that are left, and ROOT. With a
+single root, ROOT is left out of s_i but for the last word, where s is A_1,ROOT. Then every word has
+to reach the last one by arcs between words, or an s_i is zero though Z is not.
+
+Going back from the last word to the first, M = ∂log Z/∂A of the words k that were left when i was
+eliminated gives that of i:
+
+    M_ki = Σ_j M_kj p_ij,    M_ij = (1 − Σ_k A_ki M_ki + Σ_k A_ki M_kj) / s_i
+
+where with a single root M_i,ROOT has the last sum only. Each A_ki M_ki is a probability, so that
+the one subtraction costs no more than rounding does.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_STEP = 1e-20
+"""The imaginary step of derivatives; its square is nothing beside 1."""
+_CACHED = 2**18
+"""The weights of sentences that are eliminated side by side, about: more do not fit into caches."""
+
+
+def eliminate(
+    weights: Tensor, single_root: bool, tangent: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """log Z and its gradient by the weights of arcs; `kernels.crf.trees` computes the same.
+
+    The derivative is a complex step: f(x + iεg) = f(x) + iε f′(x)g − …, without a difference of
+    values.
+
+    Args:
+        weights: A (S, n, 1 + n) in double precision; column 0 is ROOT. There is a word at least.
+        single_root: whether exactly one word has ROOT as its head, or one or more.
+        tangent: the direction of the derivative, (S, n, 1 + n); None for no derivative.
+
+    Returns:
+        log Z (S,), M (S, n, 1 + n), and the derivative of M or None. Without a tree log Z is −∞,
+        and M is not defined.
+    """
+    given = weights if tangent is None else torch.complex(weights, _STEP * tangent)
+    at_once = max(64, _CACHED // weights[0].numel())
+    parts = [_eliminate(part, 1 if single_root else 0) for part in given.split(at_once)]
+    log_z, m = (torch.cat(found) for found in zip(*parts, strict=True))
+    return (log_z, m, None) if tangent is None else (log_z, m.real, m.imag / _STEP)
+
+
+def _eliminate(weights: Tensor, first: int) -> tuple[Tensor, Tensor]:
+    """log Z (S,), and M; columns from `first` on count in s_i."""
+    # Sentences come last, so that each step goes over memory in order.
+    a = weights.permute(1, 2, 0).clone(memory_format=torch.contiguous_format)
+    totals, products = torch.empty_like(a[:, 0]), torch.empty_like(a)
+    for i in range(len(a) - 1, 0, -1):
+        heads, total = a[i, : i + 1], totals[i]
+        torch.sum(heads[first:], 0, out=total)
+        heads /= total
+        a[:i, : i + 1].addcmul_(a[:i, i + 1 : i + 2], heads)
+    totals[0] = a[0, 0]
+    inverse, m = totals.reciprocal(), torch.zeros_like(a)
+    m[0, 0] = inverse[0]
+    dependents = a[:, 1:] * inverse
+    for i in range(1, len(a)):
+        left, product, found = m[:i, : i + 2], products[:i, : i + 2], m[i, : i + 2]
+        torch.mul(left, a[i, : i + 2], out=product)  # column i of M is still zero
+        torch.sum(product, 1, out=m[:i, i + 1])
+        torch.mul(left, dependents[:i, i : i + 1], out=product)
+        torch.sum(product, 0, out=found)
+        own = found[first:-1]
+        own += inverse[i] - found[-1]
+        found[-1] = 0
+    log_z = totals.real.log().sum(0).masked_fill((totals == 0).any(0), -torch.inf)
+    return log_z, m.permute(2, 0, 1)
