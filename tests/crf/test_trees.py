@@ -370,8 +370,8 @@ def test_evidence_is_part_of_the_tree():
     ("run", "heads", "named"),
     [
         ("tree", [1, 0, UNOBSERVED, UNOBSERVED], ["sentence 1", "channel 2", "word 0", "cycle"]),
-        ("tree", [ROOT, UNOBSERVED, ROOT, 0], ["word 2", "ROOT", "word 0"]),
-        ("projective", [2, 3, UNOBSERVED, 2], ["word 0", "crosses", "word 1"]),
+        ("tree", [ROOT, UNOBSERVED, ROOT, 0], ["word 2", "ROOT"]),
+        ("projective", [2, 3, UNOBSERVED, 2], ["word 0", "crosses"]),
         ("projective", [UNOBSERVED, ROOT, 0, UNOBSERVED], ["word 1", "below an arc"]),
         ("projective", [3, UNOBSERVED, UNOBSERVED, 2], ["below an arc"]),
     ],

@@ -388,7 +388,7 @@ def test_a_killed_worker_loses_no_trial(tmp_path):
             worker.kill()
             worker.wait()
     said = outputs[0].read_text()
-    assert f"trial {lost}: going on after" in said
+    assert f"trial {lost}: resuming after" in said
     study = optuna.load_study(
         study_name="mlm-builtin-pt", storage=f"sqlite:///{tmp_path / 'out/study.db'}"
     )
