@@ -52,7 +52,7 @@ def eliminate(
     given = weights if tangent is None else torch.complex(weights, _STEP * tangent)
     at_once = max(64, _CACHED // weights[0].numel())
     parts = [_eliminate(part, 1 if single_root else 0) for part in given.split(at_once)]
-    log_z, m = (torch.cat(found) for found in zip(*parts, strict=True))
+    log_z, m = parts[0] if len(parts) == 1 else map(torch.cat, zip(*parts, strict=True))
     return (log_z, m, None) if tangent is None else (log_z, m.real, m.imag / _STEP)
 
 
@@ -60,24 +60,25 @@ def _eliminate(weights: Tensor, first: int) -> tuple[Tensor, Tensor]:
     """log Z (S,), and M; columns from `first` on count in s_i."""
     # Sentences come last, so that each step goes over memory in order.
     a = weights.permute(1, 2, 0).clone(memory_format=torch.contiguous_format)
-    totals, products = torch.empty_like(a[:, 0]), torch.empty_like(a)
-    for i in range(len(a) - 1, 0, -1):
-        heads, total = a[i, : i + 1], totals[i]
+    totals, products, m = torch.empty_like(a[:, 0]), torch.empty_like(a), torch.zeros_like(a)
+    n, rows = len(a), a.unbind()
+    for i in range(n - 1, 0, -1):
+        heads, total = rows[i][: i + 1], totals[i]
         torch.sum(heads[first:], 0, out=total)
         heads /= total
         a[:i, : i + 1].addcmul_(a[:i, i + 1 : i + 2], heads)
     totals[0] = a[0, 0]
-    inverse, m = totals.reciprocal(), torch.zeros_like(a)
+    inverse = totals.reciprocal()
     m[0, 0] = inverse[0]
-    dependents = a[:, 1:] * inverse
-    for i in range(1, len(a)):
-        left, product, found = m[:i, : i + 2], products[:i, : i + 2], m[i, : i + 2]
-        torch.mul(left, a[i, : i + 2], out=product)  # column i of M is still zero
-        torch.sum(product, 1, out=m[:i, i + 1])
-        torch.mul(left, dependents[:i, i : i + 1], out=product)
-        torch.sum(product, 0, out=found)
-        own = found[first:-1]
-        own += inverse[i] - found[-1]
-        found[-1] = 0
+    own, found, dependents = inverse.unbind(), m.unbind(), (a[:, 1:] * inverse).unbind(1)
+    for i in range(1, n):
+        left, product, new = m[:i, : i + 2], products[:i, : i + 2], found[i][: i + 2]
+        onward, lost = left[:, -1], new[-1]
+        torch.mul(left, rows[i][: i + 2], out=product)  # the last column of M is still zero
+        torch.sum(product, 1, out=onward)
+        torch.mul(left, dependents[i][:i].unsqueeze(1), out=product)
+        torch.sum(product, 0, out=new)
+        new[first:-1].add_(own[i] - lost)
+        lost.zero_()  # no word is its own head
     log_z = totals.real.log().sum(0).masked_fill((totals == 0).any(0), -torch.inf)
     return log_z, m.permute(2, 0, 1)

@@ -30,46 +30,45 @@ class SpanningTrees(Trees):
     def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         weights, scale = self._weights(scores, forbidden)
         last = _reached_by_all(forbidden) if self.single_root else _first_word(forbidden)
-        log_z, m, _ = self._eliminate(weights, last)
-        return log_z + scale, weights * m, (weights, last)
+        ordered, restored = _places(last, scores.shape[1])
+        weights = _at(ordered, weights)
+        log_z, m, _ = self._eliminate(weights)
+        return log_z + scale, _at(restored, weights * m), (weights, last)
 
     def derivative(self, kept: Sequence[Tensor], direction: Tensor) -> Tensor:
         weights, last = kept
-        _, m, moved = self._eliminate(weights, last, weights * direction)
+        ordered, restored = _places(last, direction.shape[1])
+        direction = _at(ordered, direction)
+        _, m, moved = self._eliminate(weights, weights * direction)
         assert moved is not None
-        return weights * (direction * m + moved)
+        return _at(restored, weights * (direction * m + moved))
 
     def _weights(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
         """A (S, n, n+1), zero where forbidden, and the log of what Z has to be times, (S,)."""
         allowed = scores.masked_fill(forbidden, -torch.inf)
         competing = allowed[..., :-1] if self.single_root else allowed
         largest = _finite(competing.amax(-1, keepdim=True))
-        allowed = allowed - largest
+        allowed -= largest
         scale = largest.sum((1, 2))
         if self.single_root:
             of_root = _finite(allowed[..., -1:].amax(1, keepdim=True))
             allowed[..., -1:] -= of_root
             scale = scale + of_root.flatten()
-        return allowed.clamp(min=_LOWEST).exp().masked_fill(forbidden, 0.0), scale
+        return allowed.clamp_(min=_LOWEST).exp_().masked_fill_(forbidden, 0.0), scale
 
     def _eliminate(
-        self, weights: Tensor, last: Tensor, tangent: Tensor | None = None
+        self, weights: Tensor, tangent: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """log Z, M = ∂log Z/∂A, and the derivative of M in a direction, if one is given.
 
         Args:
-            weights: A (S, n, n+1).
-            last: (S, 1), the word that is eliminated last.
-            tangent: the direction, (S, n, n+1).
+            weights: A (S, n, 1 + n), with words in the order of `_places`.
+            tangent: the direction, (S, n, 1 + n).
         """
-        ordered, restored = _places(last, weights.shape[1])
-        a = _at(ordered, weights)
-        is_padding = a.amax(-1) == 0  # it hangs from the first word, and if it is that from ROOT
-        a[:, 0, 0] += is_padding[:, 0]
+        a, is_padding = weights.clone(), weights.amax(-1) == 0
+        a[:, 0, 0] += is_padding[:, 0]  # padding hangs from the first word, or is it, from ROOT
         a[:, 1:, 1] += is_padding[:, 1:]
-        tangent = None if tangent is None else _at(ordered, tangent)
-        log_z, m, moved = _elimination_on(weights.device)(a, self.single_root, tangent)
-        return log_z, _at(restored, m), None if moved is None else _at(restored, moved)
+        return _elimination_on(weights.device)(a, self.single_root, tangent)
 
 
 def _elimination_on(device: torch.device) -> Callable[..., tuple[Tensor, Tensor, Tensor | None]]:
