@@ -29,19 +29,17 @@ class SpanningTrees(Trees):
 
     def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         weights, scale = self._weights(scores, forbidden)
-        last = _reached_by_all(forbidden) if self.single_root else _first_word(forbidden)
-        ordered, restored = _places(last, scores.shape[1])
-        weights = _at(ordered, weights)
+        last = (_reached_by_all(forbidden),) if self.single_root else ()
+        weights = _reordered(weights, *last)
         log_z, m, _ = self._eliminate(weights)
-        return log_z + scale, _at(restored, weights * m), (weights, last)
+        return log_z + scale, _reordered(weights * m, *last), (weights, *last)
 
     def derivative(self, kept: Sequence[Tensor], direction: Tensor) -> Tensor:
-        weights, last = kept
-        ordered, restored = _places(last, direction.shape[1])
-        direction = _at(ordered, direction)
+        weights, *last = kept
+        direction = _reordered(direction, *last)
         _, m, moved = self._eliminate(weights, weights * direction)
         assert moved is not None
-        return _at(restored, weights * (direction * m + moved))
+        return _reordered(weights * (direction * m + moved), *last)
 
     def _weights(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
         """A (S, n, n+1), zero where forbidden, and the log of what Z has to be times, (S,)."""
@@ -62,12 +60,12 @@ class SpanningTrees(Trees):
         """log Z, M = ∂log Z/∂A, and the derivative of M in a direction, if one is given.
 
         Args:
-            weights: A (S, n, 1 + n), with words in the order of `_places`.
-            tangent: the direction, (S, n, 1 + n).
+            weights: A (S, n, n+1), in the order of elimination.
+            tangent: the direction, (S, n, n+1).
         """
         a, is_padding = weights.clone(), weights.amax(-1) == 0
-        a[:, 0, 0] += is_padding[:, 0]  # padding hangs from the first word, or is it, from ROOT
-        a[:, 1:, 1] += is_padding[:, 1:]
+        a[:, :-1, -2] += is_padding[:, :-1]  # padding hangs from the last word,
+        a[:, -1, -1] += is_padding[:, -1]  # or from ROOT, if it is the last word
         return _elimination_on(weights.device)(a, self.single_root, tangent)
 
 
@@ -85,24 +83,16 @@ def _finite(largest: Tensor) -> Tensor:
     return largest.masked_fill(largest.isneginf(), 0.0)
 
 
-def _places(last: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """Where in (n, n+1) the weights of ordered words are, ROOT in front; and the inverse.
-
-    The word that is eliminated last comes first. It changes places with the one that was there.
-    """
-    order = torch.arange(n, device=last.device).repeat(len(last), 1).scatter(1, last, 0)
-    order[:, :1] = last
-    rows, root = order.unsqueeze(2) * (n + 1), torch.zeros_like(last)
-    ordered = rows + torch.cat([root + n, order], 1).unsqueeze(1)
-    return ordered, rows + torch.cat([order + 1, root], 1).unsqueeze(1)
-
-
-def _at(places: Tensor, x: Tensor) -> Tensor:
-    return x.flatten(1).gather(1, places.flatten(1)).view_as(x)
-
-
-def _first_word(forbidden: Tensor) -> Tensor:
-    return torch.zeros(len(forbidden), 1, dtype=torch.long, device=forbidden.device)
+def _reordered(x: Tensor, last: Tensor | None = None) -> Tensor:
+    """(S, n, n+1) where a word (S, 1) has changed places with the last one; its own inverse."""
+    if last is None:
+        return x
+    count, n, columns = x.shape
+    for dim, shape in ((1, (count, 1, columns)), (2, (count, n, 1))):
+        index, old = last.unsqueeze(2).expand(shape), x
+        x = old.scatter(dim, index, old.narrow(dim, n - 1, 1))
+        x.narrow(dim, n - 1, 1).copy_(old.gather(dim, index))
+    return x
 
 
 def _reached_by_all(forbidden: Tensor) -> Tensor:

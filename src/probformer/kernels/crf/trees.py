@@ -26,18 +26,18 @@ def eliminate(
     """log Z and its gradient by the weights of arcs.
 
     Args:
-        weights: A (S, n, 1 + n) in double precision; column 0 is ROOT. There is a word at least.
+        weights: A (S, n, n+1) in double precision, ROOT last. There is a word at least.
         single_root: whether exactly one word has ROOT as its head, or one or more.
-        tangent: the direction of the derivative, (S, n, 1 + n); None for no derivative.
+        tangent: the direction of the derivative, (S, n, n+1); None for no derivative.
 
     Returns:
-        log Z (S,), M (S, n, 1 + n), and the derivative of M or None. Without a tree log Z is −∞,
+        log Z (S,), M (S, n, n+1), and the derivative of M or None. Without a tree log Z is −∞,
         and M is not defined.
     """
     sentences, n, _ = weights.shape
     width = triton.next_power_of_2(n + 1)
     constants = {
-        "FIRST": int(single_root),
+        "SINGLE": int(single_root),
         "WIDTH": width,
         "ROWS": max(1, min(16, _CELLS // width)),
     }
@@ -54,43 +54,44 @@ def eliminate(
 
 
 @triton.jit
-def _eliminate(A, TOTALS, M, n, FIRST: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr):
+def _eliminate(A, TOTALS, M, n, SINGLE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr):
     sentence = tl.program_id(0).to(tl.int64)
     base, of_totals = sentence * n * (n + 1), sentence * n
+    last = base + n * (n + 1) - 1
     columns = tl.arange(0, WIDTH)
-    for step in range(1, n):
-        i = n - step
-        row, real = base + i * (n + 1) + columns, columns <= i
+    for i in range(n - 1):
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
         heads = tl.load(A + row, mask=real, other=0.0)
-        total = tl.sum(tl.where(columns >= FIRST, heads, 0.0), 0)
+        total = tl.sum(tl.where(columns <= n - SINGLE, heads, 0.0), 0)
         heads = heads / total
         tl.store(TOTALS + of_totals + i, total)
-        for k in range(0, i, ROWS):
+        for k in range(i + 1, n, ROWS):
             rows = k + tl.arange(0, ROWS)
-            of_rows, above = base + rows * (n + 1), rows < i
-            cells, pairs = of_rows[:, None] + columns[None, :], above[:, None] & real[None, :]
-            arcs = tl.load(A + of_rows + i + 1, mask=above, other=0.0)
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0)
             a = tl.load(A + cells, mask=pairs, other=0.0)
             tl.store(A + cells, a + arcs[:, None] * heads[None, :], mask=pairs)
         tl.debug_barrier()
-    total = tl.load(A + base)
-    tl.store(TOTALS + of_totals, total)
-    tl.store(M + base, 1 / total)
+    total = tl.load(A + last)
+    tl.store(TOTALS + of_totals + n - 1, total)
+    tl.store(M + last, 1 / total)
     tl.debug_barrier()
-    for i in range(1, n):
-        row, real = base + i * (n + 1) + columns, columns <= i
+    for step in range(2, n + 1):
+        i = n - step
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
         total = tl.load(TOTALS + of_totals + i)
         heads = tl.load(A + row, mask=real, other=0.0) / total
-        is_own = (columns >= FIRST) & real
+        is_own = (columns <= n - SINGLE) & real
         found = tl.where(is_own, 1 / total, 0.0)
-        for k in range(0, i, ROWS):
+        for k in range(i + 1, n, ROWS):
             rows = k + tl.arange(0, ROWS)
-            of_rows, above = base + rows * (n + 1), rows < i
-            cells, pairs = of_rows[:, None] + columns[None, :], above[:, None] & real[None, :]
-            arcs = tl.load(A + of_rows + i + 1, mask=above, other=0.0) / total
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0) / total
             m = tl.load(M + cells, mask=pairs, other=0.0)
             onward = tl.sum(m * heads[None, :], 1)
-            tl.store(M + of_rows + i + 1, onward, mask=above)
+            tl.store(M + of_rows + i, onward, mask=left)
             lost = tl.sum(arcs * onward, 0)
             found += tl.sum(arcs[:, None] * m, 0) - tl.where(is_own, lost, 0.0)
         tl.store(M + row, found, mask=real)
@@ -106,57 +107,58 @@ def _differentiate(
     D_TOTALS,
     D_M,
     n,
-    FIRST: tl.constexpr,
+    SINGLE: tl.constexpr,
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """From what `_eliminate` has left in A: row i and column i + 1 as they were in i's step."""
+    """From what `_eliminate` has left in A: row i and column i as they were in i's step."""
     sentence = tl.program_id(0).to(tl.int64)
     base, of_totals = sentence * n * (n + 1), sentence * n
+    last = base + n * (n + 1) - 1
     columns = tl.arange(0, WIDTH)
-    for step in range(1, n):
-        i = n - step
-        row, real = base + i * (n + 1) + columns, columns <= i
+    for i in range(n - 1):
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
         total = tl.load(TOTALS + of_totals + i)
         heads = tl.load(A + row, mask=real, other=0.0) / total
         d_heads = tl.load(D_A + row, mask=real, other=0.0)
-        d_total = tl.sum(tl.where(columns >= FIRST, d_heads, 0.0), 0)
+        d_total = tl.sum(tl.where(columns <= n - SINGLE, d_heads, 0.0), 0)
         d_heads = (d_heads - heads * d_total) / total
         tl.store(D_TOTALS + of_totals + i, d_total)
-        for k in range(0, i, ROWS):
+        for k in range(i + 1, n, ROWS):
             rows = k + tl.arange(0, ROWS)
-            of_rows, above = base + rows * (n + 1), rows < i
-            cells, pairs = of_rows[:, None] + columns[None, :], above[:, None] & real[None, :]
-            arcs = tl.load(A + of_rows + i + 1, mask=above, other=0.0)
-            d_arcs = tl.load(D_A + of_rows + i + 1, mask=above, other=0.0)
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0)
+            d_arcs = tl.load(D_A + of_rows + i, mask=left, other=0.0)
             d_a = tl.load(D_A + cells, mask=pairs, other=0.0)
             d_a += d_arcs[:, None] * heads[None, :] + arcs[:, None] * d_heads[None, :]
             tl.store(D_A + cells, d_a, mask=pairs)
         tl.debug_barrier()
-    total = tl.load(TOTALS + of_totals)
-    tl.store(D_M + base, -tl.load(D_A + base) / (total * total))
+    total = tl.load(TOTALS + of_totals + n - 1)
+    tl.store(D_M + last, -tl.load(D_A + last) / (total * total))
     tl.debug_barrier()
-    for i in range(1, n):
-        row, real = base + i * (n + 1) + columns, columns <= i
+    for step in range(2, n + 1):
+        i = n - step
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
         total = tl.load(TOTALS + of_totals + i)
         d_total = tl.load(D_TOTALS + of_totals + i)
         heads = tl.load(A + row, mask=real, other=0.0) / total
         d_heads = tl.load(D_A + row, mask=real, other=0.0)
         d_heads = (d_heads - heads * d_total) / total
-        is_own = (columns >= FIRST) & real
+        is_own = (columns <= n - SINGLE) & real
         d_found = tl.where(is_own, -d_total / (total * total), 0.0)
-        for k in range(0, i, ROWS):
+        for k in range(i + 1, n, ROWS):
             rows = k + tl.arange(0, ROWS)
-            of_rows, above = base + rows * (n + 1), rows < i
-            cells, pairs = of_rows[:, None] + columns[None, :], above[:, None] & real[None, :]
-            arcs = tl.load(A + of_rows + i + 1, mask=above, other=0.0) / total
-            d_arcs = tl.load(D_A + of_rows + i + 1, mask=above, other=0.0)
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0) / total
+            d_arcs = tl.load(D_A + of_rows + i, mask=left, other=0.0)
             d_arcs = (d_arcs - arcs * d_total) / total
             m = tl.load(M + cells, mask=pairs, other=0.0)
-            onward = tl.load(M + of_rows + i + 1, mask=above, other=0.0)
+            onward = tl.load(M + of_rows + i, mask=left, other=0.0)
             d_m = tl.load(D_M + cells, mask=pairs, other=0.0)
             d_onward = tl.sum(d_m * heads[None, :] + m * d_heads[None, :], 1)
-            tl.store(D_M + of_rows + i + 1, d_onward, mask=above)
+            tl.store(D_M + of_rows + i, d_onward, mask=left)
             d_found += tl.sum(d_arcs[:, None] * m + arcs[:, None] * d_m, 0)
             lost = tl.sum(d_arcs * onward + arcs * d_onward, 0)
             d_found -= tl.where(is_own, lost, 0.0)
