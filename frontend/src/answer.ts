@@ -21,8 +21,10 @@ export function guessesOf(result: Result): Map<number, Guess[]> {
 
 /** The tag of each word, if the task predicts one. */
 export function tagsOf(result: Result): string[] | null {
-  const { tags } = result.answer;
-  return Array.isArray(tags) ? tags.map(String) : null;
+  const { heads, tags } = result.answer;
+  if (Array.isArray(tags)) return tags.map(String);
+  // a parser may predict several columns
+  return (heads && tags && Object.values(tags)[0]?.map(String)) ?? null;
 }
 
 /** `words` are those that the user typed, without masks. */
@@ -40,7 +42,14 @@ export function answerLine(result: Result, run: Run, words: readonly string[]): 
     const named = answer.entities.map(({ kind, text }) => `${escaped(text)} (${kind})`);
     return [line(named.length ? `Names: ${named.join(", ")}` : "It finds no names.")];
   }
+  if (answer.heads) return [line(rootLine(answer.heads, words))];
   return [line("Its tags are below the words.")];
+}
+
+function rootLine(heads: readonly number[], words: readonly string[]): string {
+  const roots = heads.flatMap((head, at) => (head < 0 ? [`“${escaped(words[at] ?? "")}”`] : []));
+  const [what, verb] = roots.length === 1 ? ["root", "is"] : ["roots", "are"];
+  return `The ${what} of the predicted tree ${verb} ${roots.join(", ")}.`;
 }
 
 function guessLines(guesses: Map<number, Guess[]>, words: readonly string[]): Node[] {

@@ -3,10 +3,12 @@
 export interface Run {
   name: string;
   model: "pt" | "transformer";
-  task: "mlm" | "tagging" | "ner" | "classification" | "cogs";
+  task: "mlm" | "tagging" | "ner" | "classification" | "cogs" | "parsing";
   step: "iteration" | "layer";
   steps: number;
   channels: number;
+  /** The channel of a parser's trees, or whose arcs have labels. */
+  channel: number | null;
   labels: number | null;
   has_root: boolean;
   can_clamp: boolean;
@@ -34,6 +36,13 @@ export interface Label {
   p: number;
 }
 
+/** The most probable label of the arc from a head, and P(label | head). */
+export interface LabelledArc {
+  head: number | "root";
+  label: string;
+  p: number;
+}
+
 /** The task's answer; each task has some of these fields. */
 export interface Answer {
   masks?: Record<string, number>[];
@@ -42,6 +51,8 @@ export interface Answer {
   label?: string;
   probabilities?: Record<string, number>;
   logical_form?: string;
+  /** Of the predicted tree: places of words, −1 for ROOT. */
+  heads?: number[];
 }
 
 export interface Result {
@@ -53,6 +64,8 @@ export interface Result {
   root: number[][][] | null;
   /** steps × words × the strongest labels */
   labels: Label[][][] | null;
+  /** steps × words × heads of some probability, in the run's `channel` */
+  arc_labels: LabelledArc[][][] | null;
   free_energy: number[] | null;
   answer: Answer;
 }

@@ -121,7 +121,8 @@ export class App {
 
   private chooseRun(at: number, run: string): void {
     const [first, second] = this.state.panels;
-    const chosen = run === NONE ? null : freshPanel(run);
+    const found = this.runs.find(({ name }) => name === run);
+    const chosen = found ? freshPanel(found) : null;
     const panels = at === 0 ? [chosen, second] : [first, chosen];
     this.set({ ...this.state, panels: panels.filter((panel) => !!panel) }, "sentence");
   }

@@ -10,6 +10,8 @@ export interface Arc {
   dependent: number;
   /** null for ROOT. */
   head: number | null;
+  /** Width of the text at the top of the arc, which is at least as long. */
+  mark: number;
 }
 
 export interface Measure {
@@ -66,6 +68,7 @@ export function layOut(
   );
   const ports = widths.map((_, word) => portsOf(word, arcs));
   const tight = widths.map((width, word) => slot(width, ports[word] ?? [], measure));
+  makeRoomForMarks(tight, arcs, ports, measure.port);
   const spare = Math.max(0, measure.limit - sum(tight)) / tight.length;
   const slots = tight.map((width) => width + Math.min(spare, measure.spread));
   const margin = sum(slots) > measure.limit ? measure.margin : 0;
@@ -99,9 +102,35 @@ function slot(width: number, ports: readonly Arc[], measure: Measure): number {
   const needed = [width, measure.port * last];
   ports.forEach((arc, at) => {
     // ROOT is not always in the middle
-    if (arc.head === null) needed.push(measure.root + measure.port * Math.abs(2 * at - last));
+    const text = Math.max(measure.root, arc.mark);
+    if (arc.head === null) needed.push(text + measure.port * Math.abs(2 * at - last));
   });
   return Math.max(...needed) + measure.gap;
+}
+
+/** Widens the words below an arc that is shorter than its mark; short arcs come first. */
+function makeRoomForMarks(
+  slots: number[],
+  arcs: readonly Arc[],
+  ports: readonly Arc[][],
+  distance: number,
+): void {
+  for (const arc of arcs) {
+    if (arc.head === null) continue;
+    const first = leftEnd(arc);
+    const last = Math.max(arc.head, arc.dependent);
+    const below = sum(slots.slice(first + 1, last)) + ((slots[first] ?? 0) + (slots[last] ?? 0)) / 2;
+    const ends = portAt(arc, ports[last] ?? [], distance) - portAt(arc, ports[first] ?? [], distance);
+    const missing = arc.mark - below - ends;
+    if (missing <= 0) continue;
+    // half of the outer words is outside the arc
+    for (let word = first; word <= last; word += 1) slots[word]! += missing / (last - first);
+  }
+}
+
+/** x of the end of an arc, from the middle of its word. */
+function portAt(arc: Arc, ports: readonly Arc[], distance: number): number {
+  return distance * (ports.indexOf(arc) - (ports.length - 1) / 2);
 }
 
 /** As few rows as possible, of about equal width, so that the last one is not almost empty. */
@@ -144,8 +173,7 @@ function row(
   const end = (arc: Arc, word: number): number => {
     const place = places.get(word);
     if (place === undefined) return word < part.start ? margin : width - margin;
-    const at = ports[word] ?? [];
-    return place + port * (at.indexOf(arc) - (at.length - 1) / 2);
+    return place + portAt(arc, ports[word] ?? [], port);
   };
   const here = arcs.flatMap((arc) =>
     arc.head !== null && (places.has(arc.head) || places.has(arc.dependent))

@@ -1,7 +1,7 @@
 /** Arcs over words as SVG, with one layout for all steps, so that words and arcs do not move. */
 
 import { svg } from "./dom";
-import { type Bow, layOut, type Measure, type Row } from "./arcLayout";
+import { type Arc, type Bow, layOut, type Measure, type Row } from "./arcLayout";
 import type { StrongArc } from "./strength";
 import { pixels } from "./textWidth";
 import { cut, escaped, isRightToLeft, runRightToLeft } from "./words";
@@ -15,6 +15,8 @@ export interface DrawnWord {
 
 export interface Size {
   font: number;
+  /** Font of labels of arcs; 0 where only their titles have them. */
+  label: number;
   level: number;
   tallest: number;
   measure: Omit<Measure, "limit">;
@@ -22,18 +24,21 @@ export interface Size {
 
 export const FULL: Size = {
   font: 17,
+  label: 12,
   level: 24,
   tallest: 440,
   measure: { gap: 18, port: 9, root: 36, margin: 72, spread: 48 },
 };
 export const NARROW: Size = {
   font: 15,
+  label: 10.5,
   level: 20,
   tallest: 320,
   measure: { gap: 8, port: 6, root: 32, margin: 44, spread: 24 },
 };
 export const SMALL: Size = {
   font: 11,
+  label: 0,
   level: 13,
   tallest: 150,
   measure: { gap: 8, port: 4, root: 24, margin: 34, spread: 8 },
@@ -42,6 +47,7 @@ export const SMALL: Size = {
 export interface DrawnArc {
   group: SVGGElement;
   title: SVGTitleElement;
+  label: SVGTextElement;
   dependent: number;
   head: number | null;
 }
@@ -58,6 +64,7 @@ export interface Drawing {
 const FOOT = 12;
 const CURVE = 9;
 const BETWEEN = 14;
+const LONGEST_LABEL = 16;
 
 /** `steps` has the arcs of each step; `show` makes those of one step visible. */
 export function drawArcs(
@@ -71,18 +78,16 @@ export function drawArcs(
     Math.max(pixels(texts[at] ?? "", size.font) + 6, pixels(word.note, 0.75 * size.font)),
   );
   const measure = { ...size.measure, limit };
-  const rows = layOut(widths, union(steps), measure, runRightToLeft(texts));
+  const rows = layOut(widths, union(steps, size), measure, runRightToLeft(texts));
   const noteLine = words.some((word) => word.note) ? 1.15 * size.font : 0;
   const drawing: Drawing = {
     node: svg("svg", { class: "arcs" }),
     arcs: [],
     words: [],
     rows: rows.length,
-    show: (step) => drawing.arcs.forEach((arc) => showArc(arc, texts, probabilities[step])),
+    show: (step) => drawing.arcs.forEach((arc) => showArc(arc, texts, byKey[step], size)),
   };
-  const probabilities = steps.map(
-    (arcs) => new Map(arcs.map((arc) => [key(arc), arc.probability])),
-  );
+  const byKey = steps.map((arcs) => new Map(arcs.map((arc) => [key(arc), arc])));
   let y = 0;
   for (const row of rows) {
     const made = drawRow(row, words, texts, widths, size, noteLine, drawing);
@@ -98,12 +103,19 @@ export function drawArcs(
   return drawing;
 }
 
-function union(steps: readonly StrongArc[][]): StrongArc[] {
-  const found = new Map<string, StrongArc>();
+/** The arcs of all steps, with room for the widest label that they have in one of them. */
+function union(steps: readonly StrongArc[][], size: Size): Arc[] {
+  const found = new Map<string, Arc>();
   for (const arc of steps.flat()) {
-    if (!found.has(key(arc))) found.set(key(arc), arc);
+    const { dependent, head } = arc;
+    const mark = pixels(labelText(arc, size), size.label);
+    found.set(key(arc), { dependent, head, mark: Math.max(mark, found.get(key(arc))?.mark ?? 0) });
   }
   return [...found.values()];
+}
+
+function labelText({ label }: StrongArc, size: Size): string {
+  return label && size.label ? cut(escaped(label.label), LONGEST_LABEL) : "";
 }
 
 function key(arc: { dependent: number; head: number | null }): string {
@@ -113,14 +125,18 @@ function key(arc: { dependent: number; head: number | null }): string {
 function showArc(
   arc: DrawnArc,
   words: readonly string[],
-  probabilities: ReadonlyMap<string, number> | undefined,
+  shown: ReadonlyMap<string, StrongArc> | undefined,
+  size: Size,
 ): void {
-  const p = probabilities?.get(key(arc));
-  arc.group.classList.toggle("absent", p === undefined);
-  if (p === undefined) return;
-  arc.group.style.setProperty("--strength", p.toFixed(4));
+  const found = shown?.get(key(arc));
+  for (const node of [arc.group, arc.label]) node.classList.toggle("absent", !found);
+  if (!found) return;
+  const { probability, label } = found;
+  arc.group.style.setProperty("--strength", probability.toFixed(4));
   const head = arc.head === null ? "ROOT" : words[arc.head];
-  arc.title.textContent = `${words[arc.dependent]} ← ${head}  ${p.toFixed(2)}`;
+  const labelled = label ? `  ${escaped(label.label)} ${label.p.toFixed(2)}` : "";
+  arc.title.textContent = `${words[arc.dependent]} ← ${head}  ${probability.toFixed(2)}${labelled}`;
+  arc.label.textContent = labelText(found, size);
 }
 
 function drawRow(
@@ -133,14 +149,19 @@ function drawRow(
   drawing: Drawing,
 ): { group: SVGGElement; height: number } {
   const step = Math.min(size.level, size.tallest / Math.max(row.levels, 1));
-  const top = 6 + (row.roots.length ? size.font : 0);
+  const belowSign = row.roots.some(({ arc }) => arc.mark) ? size.label : 0;
+  const top = 6 + (row.roots.length ? size.font + belowSign : 0);
   const ground = top + row.levels * step + FOOT;
   const group = svg("g");
+  const before = drawing.arcs.length;
   for (const bow of row.bows) {
     const y = ground - FOOT - bow.level * step + step / 2;
     drawing.arcs.push(drawBow(group, texts, bow, y, ground, step, size));
   }
-  for (const { arc, x } of row.roots) drawing.arcs.push(drawRoot(group, arc, x, top, ground, size));
+  for (const { arc, x } of row.roots) {
+    drawing.arcs.push(drawRoot(group, arc, x, top, belowSign, ground, size));
+  }
+  group.append(...drawing.arcs.slice(before).map((arc) => arc.label)); // above all lines
   for (const [at, x] of row.places) {
     const look = words[at];
     if (!look) continue;
@@ -197,30 +218,51 @@ function drawBow(
     path.push(`V${ground - 5}`);
   }
   const arc = startArc(row, "arc", path.join(" "), bow.arc);
+  place(arc.label, middleOf(bow), y - 4, size);
   if (bow.elsewhere !== dependent) arc.group.append(tip(bow.dependent, ground, size));
   if (bow.elsewhere !== null) {
-    const [edge, inner] =
-      bow.elsewhere === head ? [bow.head, bow.dependent] : [bow.dependent, bow.head];
+    const [edge, inner] = edgeAndInnerEnd(bow);
     const outwards = edge > inner ? 1 : -1;
-    const place = { x: edge + 4 * outwards, y: y + 4, "font-size": 0.7 * size.font };
+    const beside = { x: edge + 4 * outwards, y: y + 4, "font-size": 0.7 * size.font };
     const room = Math.floor(size.measure.margin / (0.4 * size.font));
     const name = cut(words[bow.elsewhere] ?? "", room);
     const side = outwards > 0 ? "right" : "left";
-    arc.group.append(svg("text", { class: `elsewhere ${side}`, ...place }, name));
+    arc.group.append(svg("text", { class: `elsewhere ${side}`, ...beside }, name));
   }
   return arc;
 }
 
+/** x of the label: beside the name at the edge of a row. */
+function middleOf(bow: Bow): number {
+  const middle = (bow.head + bow.dependent) / 2;
+  if (bow.elsewhere === null) return middle;
+  const [edge, inner] = edgeAndInnerEnd(bow);
+  const half = bow.arc.mark / 2;
+  return edge < inner ? Math.max(middle, edge + half) : Math.min(middle, edge - half);
+}
+
+function edgeAndInnerEnd(bow: Bow): [number, number] {
+  return bow.elsewhere === bow.arc.head ? [bow.head, bow.dependent] : [bow.dependent, bow.head];
+}
+
+function place(label: SVGTextElement, x: number, y: number, size: Size): void {
+  for (const [name, value] of Object.entries({ x, y, "font-size": size.label })) {
+    label.setAttribute(name, String(value));
+  }
+}
+
 function drawRoot(
   row: SVGGElement,
-  arc: { dependent: number; head: number | null },
+  arc: Arc,
   x: number,
   top: number,
+  belowSign: number,
   ground: number,
   size: Size,
 ): DrawnArc {
   const drawn = startArc(row, "arc from-root", `M${x} ${top - 2} V${ground - 5}`, arc);
-  const sign = svg("text", { x, y: top - 6, "font-size": 0.65 * size.font }, "ROOT");
+  place(drawn.label, x, top - 5, size);
+  const sign = svg("text", { x, y: top - belowSign - 6, "font-size": 0.65 * size.font }, "ROOT");
   drawn.group.append(tip(x, ground, size), sign);
   return drawn;
 }
@@ -229,12 +271,13 @@ function startArc(
   row: SVGGElement,
   classes: string,
   d: string,
-  { dependent, head }: { dependent: number; head: number | null },
+  { dependent, head }: Arc,
 ): DrawnArc {
   const title = svg("title");
   const group = svg("g", { class: classes, "aria-hidden": "true" }, title, svg("path", { class: "line", d }));
   row.append(group);
-  return { group, title, dependent, head };
+  const label = svg("text", { class: "arc-label", "aria-hidden": "true" });
+  return { group, title, label, dependent, head };
 }
 
 function tip(x: number, ground: number, size: Size): SVGPathElement {

@@ -11,7 +11,7 @@ export function toFragment(state: State): string {
   state.panels.forEach((panel, at) => {
     const suffix = at ? String(at + 1) : "";
     fields.set(`run${suffix}`, panel.run);
-    if (panel.channel !== "average") fields.set(`channel${suffix}`, String(panel.channel));
+    fields.set(`channel${suffix}`, String(panel.channel));
     if (panel.step !== null) fields.set(`step${suffix}`, String(panel.step));
     const { heads, labels } = panel.clamps;
     const headList = heads.map(({ word, head, channel }) => `${word}:${head}:${channel}`);
@@ -48,18 +48,19 @@ export function fromFragment(fragment: string, runs: Run[]): { state: State; not
 
 function panelOf(fields: URLSearchParams, suffix: string, run: Run, words: number): PanelState {
   const step = whole(fields.get(`step${suffix}`) ?? "");
+  const fresh = freshPanel(run);
   return {
-    ...freshPanel(run.name),
-    channel: channelOf(fields.get(`channel${suffix}`), run),
+    ...fresh,
+    channel: channelOf(fields.get(`channel${suffix}`), run) ?? fresh.channel,
     step: step !== null && step >= 1 && step < run.steps ? step : null,
     clamps: run.can_clamp ? clampsOf(fields, suffix, run, words) : { heads: [], labels: [] },
   };
 }
 
-function channelOf(given: string | null, run: Run): Channel {
-  if (given === "all") return "all";
+function channelOf(given: string | null, run: Run): Channel | null {
+  if (given === "all" || given === "average") return given;
   const number = whole(given ?? "");
-  return number !== null && within(number, run.channels) ? number : "average";
+  return number !== null && within(number, run.channels) ? number : null;
 }
 
 function clampsOf(fields: URLSearchParams, suffix: string, run: Run, words: number): Clamps {

@@ -35,6 +35,7 @@ const TASKS = {
   ner: "finds names",
   classification: "classifies sentences",
   cogs: "writes logical forms",
+  parsing: "parses sentences",
 };
 
 const ABOUT_LABELS = "Every word has a hidden label, too. Choose one to see what it means.";
@@ -185,7 +186,7 @@ export class Panel {
   private arcsOf(channel: Channel) {
     const { result } = this.inferred as Inferred;
     return result.heads.map((_, step) =>
-      strongArcs(headsOf(result, step, channel), this.state.threshold),
+      strongArcs(headsOf(result, step, channel, this.run), this.state.threshold),
     );
   }
 
@@ -196,7 +197,8 @@ export class Panel {
     this.picture.show(step);
     this.grid.show(step);
     this.timeline.show(step);
-    this.table.draw(result, words, headsOf(result, step, this.panel.channel), step);
+    const heads = headsOf(result, step, this.panel.channel, this.run);
+    this.table.draw(result, words, heads, step);
   }
 
   /** Counted from 0. */

@@ -111,6 +111,7 @@ export class Picture {
     for (const arc of this.drawing?.arcs ?? []) {
       const near = word === null || arc.dependent === word || arc.head === word;
       arc.group.classList.toggle("away", !near);
+      arc.label.classList.toggle("away", !near);
     }
   }
 }

@@ -1,6 +1,6 @@
 /** The state of the page, which a link can hold, and its changes. */
 
-import type { Channel, Clamps, HeadClamp, LabelClamp } from "./api";
+import type { Channel, Clamps, HeadClamp, LabelClamp, Run } from "./api";
 import { MASK, split } from "./words";
 
 export interface PanelState {
@@ -25,8 +25,8 @@ export function usualThreshold(channels: number): number {
   return channels > 4 ? 0.15 : 0.25;
 }
 
-export function freshPanel(run: string): PanelState {
-  return { run, channel: "average", step: null, clamps: { heads: [], labels: [] } };
+export function freshPanel({ name, channel }: Run): PanelState {
+  return { run: name, channel: channel ?? "average", step: null, clamps: { heads: [], labels: [] } };
 }
 
 /** The words with masks, as sent to the model. */

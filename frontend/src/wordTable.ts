@@ -20,6 +20,7 @@ interface Opened {
 
 export class WordTable {
   readonly node: HTMLElement;
+  private readonly heading = element("tr");
   private readonly body = element("tbody");
   private readonly card: LabelCard;
   private opened: Opened | null = null;
@@ -31,13 +32,11 @@ export class WordTable {
     onHold: (word: number, label: number) => void,
   ) {
     this.card = new LabelCard(run, meanings, onHold, () => this.open(null));
-    const columns = ["word", ...this.tagColumn(), "likeliest head", ...this.labelColumn()];
-    const heading = columns.map((name) => element("th", { scope: "col" }, name));
     const table = element(
       "table",
       {},
       element("caption", { class: "unseen" }, `Heads and labels of the words, by ${run.name}`),
-      element("thead", {}, element("tr", {}, ...heading)),
+      element("thead", {}, this.heading),
       this.body,
     );
     const scroll = { class: "table", tabindex: 0, role: "region", "aria-label": "Words in detail" };
@@ -52,13 +51,18 @@ export class WordTable {
   private fill(result: Result, words: readonly string[], heads: Heads, step: number): void {
     const best = likeliestHeads(heads);
     const tags = tagsOf(result);
+    const columns = ["word", ...(tags ? ["tag"] : []), "likeliest head"];
+    if (heads.labels) columns.push("label of the arc");
+    if (this.run.labels !== null) columns.push("strongest labels");
+    this.heading.replaceChildren(...columns.map((name) => element("th", { scope: "col" }, name)));
     const rows = words.flatMap((word, at) => {
       const cells = [element("th", { scope: "row" }, element("bdi", {}, escaped(word)))];
       if (tags) cells.push(element("td", {}, tags[at] ?? ""));
       const arc = best[at];
       const head = arc && (arc.head === null ? "ROOT" : escaped(words[arc.head] ?? ""));
-      const share = element("span", { class: "share" }, arc ? percent(arc.probability) : "");
-      cells.push(element("td", {}, element("bdi", {}, head ?? "none"), " ", share));
+      cells.push(sharedCell(head ?? "none", arc?.probability));
+      const label = arc?.label;
+      if (heads.labels) cells.push(sharedCell(label ? escaped(label.label) : "", label?.p));
       const strongest = result.labels?.[step]?.[at];
       if (strongest) cells.push(this.labelCell(at, strongest.slice(0, LABELS).filter(({ p }) => p > 0)));
       const row = element("tr", {}, ...cells);
@@ -103,12 +107,10 @@ export class WordTable {
       this.body.querySelector<HTMLElement>(`[data-key="${before.key}"]`)?.focus();
     }
   }
+}
 
-  private tagColumn(): string[] {
-    return this.run.task === "tagging" || this.run.task === "ner" ? ["tag"] : [];
-  }
-
-  private labelColumn(): string[] {
-    return this.run.labels === null ? [] : ["strongest labels"];
-  }
+/** A text and its probability, if there is one. */
+function sharedCell(text: string, p: number | undefined): HTMLTableCellElement {
+  const share = element("span", { class: "share" }, p === undefined ? "" : percent(p));
+  return element("td", {}, element("bdi", {}, text), " ", share);
 }

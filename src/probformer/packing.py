@@ -27,13 +27,24 @@ class Packing:
 
     @classmethod
     def of_padded(cls, mask: Tensor) -> Packing:
-        """The packing of a batch with a mask (B, n): its rows end to end, padding included."""
+        """The packing of a padded batch: its rows end to end, padding included.
+
+        Args:
+            mask: (B, n).
+        """
         batch, n = mask.shape
         starts = torch.arange(batch, device=mask.device, dtype=torch.int32) * n
         return cls(starts, torch.full_like(starts, n), n, alike=True)
 
     def sentences(self, row: Tensor) -> Tensor:
-        """(1, R, …) -> (S, longest, …): a padded batch; the values at padding are arbitrary."""
+        """A padded batch of the sentences in a row.
+
+        Args:
+            row: (1, R, …).
+
+        Returns:
+            (S, longest, …); the values at padding are arbitrary.
+        """
         cells = self._cells().clamp(max=row.shape[1] - 1)
         return row[0].index_select(0, cells.flatten()).unflatten(0, cells.shape)
 
@@ -42,7 +53,15 @@ class Packing:
         return torch.arange(self.longest, device=self.lengths.device) < self.lengths[:, None]
 
     def pack(self, sentences: Tensor, places: int) -> Tensor:
-        """(S, longest, …) -> (1, places, …), zero after the last sentence."""
+        """The row of a padded batch of sentences; the inverse of `sentences`.
+
+        Args:
+            sentences: (S, longest, …).
+            places: The length of the row.
+
+        Returns:
+            (1, places, …), zero after the last sentence.
+        """
         cells = torch.where(self.mask(), self._cells(), places).flatten()
         flat = sentences.flatten(0, 1)
         origin = cells.new_full((places + 1,), len(flat))  # places without a word take the zeros

@@ -8,13 +8,15 @@ import pytest
 from typer.testing import CliRunner
 
 from helpers.messages import check_wording, refused
-from helpers.runs import PT, TRANSFORMER, saved
+from helpers.runs import PT, TRANSFORMER, TREES, saved, saved_with_labels
 from probformer.analysis.draw import draw, owners
 from probformer.analysis.marginals import infer_sentences
 from probformer.cli import app
 from probformer.config import VocabularySettings
 from probformer.errors import InputError
+from probformer.runs.prediction import predict
 from probformer.runs.run_folder import load_run
+from probformer.sentinels import ROOT
 
 SENTENCE = "the dog sleeps ."
 
@@ -83,6 +85,89 @@ def test_attention_of_a_transformer_has_pictures_but_no_labels(tmp_path: Path):
         draw(folder, kind="factors")
 
 
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory):
+    encoder = {**TREES, "inference": {"iterations": 2, "heads": ["independent", "tree"]}}
+    return str(saved_with_labels(tmp_path_factory.mktemp("parser"), encoder=encoder, channel=1))
+
+
+def test_the_picture_of_a_parser_is_its_tree(parser):
+    run = load_run(parser)
+    (answer,) = predict(run, [SENTENCE.split()])
+    for picture in (draw(parser, SENTENCE), draw(parser, SENTENCE, "tree", probabilities=True)):
+        (panel,) = picture.panels
+        for word, arc in enumerate(panel.arcs):
+            head = answer["heads"][word]
+            assert arc[:2] == (word, None if head == ROOT else head)
+            assert arc.probability == pytest.approx(answer["head_probabilities"][word])
+            assert arc.label == answer["labels"][word]
+            assert arc.label_probability == pytest.approx(answer["label_probabilities"][word])
+    assert len(panel.arcs) == 4
+    assert answer["labels"][0] in draw(parser, SENTENCE).text()
+
+
+def test_arcs_of_a_parser_have_labels_in_its_channel(parser):
+    (marginals,) = infer_sentences(load_run(parser), [SENTENCE.split()])
+    for options in ({"kind": "arcs"}, {"threshold": 0.15}, {"channel": "1"}, {"iteration": -1}):
+        (panel,) = draw(parser, SENTENCE, **options).panels
+        texts = marginals.arc_labels.texts(-1)
+        assert panel.arcs
+        for arc in panel.arcs:
+            place = 4 if arc.head is None else arc.head
+            assert arc.label == texts[arc.dependent][place]
+            of_label = marginals.arc_labels.probabilities[-1, arc.dependent, place]
+            assert arc.label_probability == pytest.approx(of_label)
+            assert arc.probability >= 0.15
+    first, last = draw(parser, SENTENCE, "iterations", threshold=0).panels
+    assert all(arc.label for arc in (*first.arcs, *last.arcs))
+    assert [arc.label for arc in first.arcs] != [arc.label for arc in last.arcs]
+    (_, matrix) = draw(parser, SENTENCE, "heat").panels[0]
+    np.testing.assert_allclose(matrix[:, 1:], marginals.heads[-1, 1])
+
+
+def test_other_channels_of_a_parser_have_no_labels(parser):
+    for options in ({"channel": "0"}, {"channel": "average"}):
+        (panel,) = draw(parser, SENTENCE, threshold=0, **options).panels
+        assert not any(arc.label for arc in panel.arcs)
+    panels = draw(parser, SENTENCE, channel="all", threshold=0).panels
+    assert [any(arc.label for arc in panel.arcs) for panel in panels] == [False, True]
+
+
+def test_a_parser_that_is_a_transformer_has_a_tree_and_attention(tmp_path: Path):
+    folder = str(saved(tmp_path, "parsing", TRANSFORMER))
+    (answer,) = predict(load_run(folder), [SENTENCE.split()])
+    (panel,) = draw(folder, SENTENCE).panels
+    assert [arc.label for arc in panel.arcs] == answer["labels"]
+    (attention,) = draw(folder, SENTENCE, "arcs", threshold=0).panels
+    assert len(attention.arcs) == 12
+    assert not any(arc.label for arc in attention.arcs)
+
+
+def test_the_graphs_of_a_parser_have_labels(parser):
+    """Of a run as many as its data had; of a config as many as the data has."""
+    count = len(load_run(parser).task.labels)
+    assert f"one of {count}." in draw(parser, kind="factors").svg()
+    assert f"one of {count}<" in draw(parser, kind="computation").svg()
+    for kind in ("factors", "computation"):
+        assert "one of those in the data" in draw("parsing-builtin-pt", kind=kind).svg()
+        assert "label of the arc" not in draw("tagging-builtin-pt", kind=kind).svg()
+    assert (
+        "all heads of channel 0, with exactly one"
+        in draw("parsing-builtin-pt", kind="factors").svg()
+    )
+
+
+def test_only_a_parser_has_a_tree(folder):
+    with refused("'tree'", "'tagging'"):
+        draw(folder, SENTENCE, "tree")
+
+
+def test_a_damaged_config_is_named(parser, tmp_path: Path):
+    (tmp_path / "config.json").write_text('{"encoder": {}}')
+    with refused("config.json", "kind"):
+        draw(str(tmp_path), kind="factors")
+
+
 def test_the_command_writes_files_and_to_the_terminal(folder, tmp_path: Path):
     for suffix in ("svg", "html", "tex", "txt"):
         out = tmp_path / f"x.{suffix}"
@@ -135,6 +220,7 @@ def test_where_a_picture_cannot_go_is_said_first(tmp_path: Path, out, named):
         ([SENTENCE, "--kind", "cube"], "kind"),
         ([SENTENCE, "--kind", "factors"], "sentence"),
         ([SENTENCE, "--kind", "labels", "--channel", "1"], "labels"),
+        ([SENTENCE, "--kind", "tree", "--channel", "1"], "tree"),
         ([SENTENCE, "--kind", "iterations", "--channel", "all"], "all"),
         ([SENTENCE, "--out", "x.pdf"], "x.pdf"),
         (["--kind", "factors"], "factor graph"),

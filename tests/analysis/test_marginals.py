@@ -9,7 +9,7 @@ import torch
 from accelerate import Accelerator
 
 from helpers.messages import refused
-from helpers.runs import PT, TRANSFORMER, settings
+from helpers.runs import PT, TRANSFORMER, TREES, saved_with_labels, settings
 from probformer.analysis.marginals import (
     SentenceMarginals,
     _batches,
@@ -20,6 +20,7 @@ from probformer.analysis.marginals import (
 )
 from probformer.config import VocabularySettings
 from probformer.runs.prediction import predict
+from probformer.runs.run_folder import load_run
 from probformer.training.progress import Reporter
 from probformer.training.start import prepare
 
@@ -46,6 +47,58 @@ def test_readings_are_the_posterior_of_each_sentence_alone(tmp_path: Path):
             np.testing.assert_allclose(marginals.labels[t], step.z_marginals[0], atol=1e-6)
             np.testing.assert_allclose(marginals.free_energy[t], step.free_energy[0], rtol=1e-5)
         assert marginals.root is None
+
+
+def arc_labels_of(posterior, words):
+    """(n, n+1): the number of the best label of each arc, and P(label | arc), in plain loops."""
+    joint = posterior.arc_label_marginals[0]
+    best = [[arc.tolist() for arc in row[:words]] + [row[-1].tolist()] for row in joint[:words]]
+    numbers = [[arc.index(max(arc)) for arc in row] for row in best]
+    return numbers, [[max(arc) / (sum(arc) or 1) for arc in row] for row in best]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("task", ["parsing", "tagging"])
+def test_labels_of_arcs_are_the_most_probable_ones(tmp_path: Path, task):
+    """Named by a parser; latent ones are numbers."""
+    labels = {"arc_labels": {"channel": 0, "count": 3}} if task == "tagging" else {}
+    run = load_run(saved_with_labels(tmp_path, task, {**TREES, **labels}))
+    assert run.channel == 0
+    for words, marginals in zip(SENTENCES, infer_sentences(run, SENTENCES), strict=True):
+        ids = torch.tensor([run.vocabulary.encode(words).ids])
+        alone = run.model.encoder(ids, torch.ones_like(ids, dtype=torch.bool), trace=True)
+        found, n = marginals.arc_labels, len(words)
+        assert found.channel == 0
+        for t, step in enumerate(alone.trace):
+            numbers, certain = arc_labels_of(step, n)
+            np.testing.assert_allclose(found.probabilities[t], certain, atol=1e-5)
+            texts = found.texts(t)
+            assert n < 3 or len({text for row in texts for text in row}) > 2
+            for i, j in np.ndindex(n, n + 1):
+                name = run.task.labels.name if task == "parsing" else str
+                assert texts[i][j] == (name(numbers[i][j]) if certain[i][j] else "")
+    (plain,) = infer_sentences(run_of(tmp_path / "plain"), [SENTENCES[0]])
+    assert plain.arc_labels is None
+
+
+@torch.no_grad()
+def test_labels_of_arcs_between_words_of_several_pieces(tmp_path: Path):
+    """Those of the first piece of the dependent, summed over the pieces of the head."""
+    vocabulary = VocabularySettings(kind="subwords", size=300)
+    encoder = {**TREES, "arc_labels": {"channel": 1, "count": 3}}
+    run = load_run(saved_with_labels(tmp_path, "tagging", encoder, vocabulary=vocabulary))
+    words = ("the", "unbelievable", "dog")
+    ids, word_of = run.vocabulary.encode(words)
+    tokens = torch.tensor([ids])
+    alone = run.model.encoder(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    joint = alone.arc_label_marginals[0]
+    (marginals,) = infer_sentences(run, [words])
+    for i, j in np.ndindex(3, 4):
+        pieces = [at for at, word in enumerate(word_of) if word == j] if j < 3 else [len(ids)]
+        together = joint[word_of.index(i), pieces].sum(0)
+        assert marginals.arc_labels.numbers[-1, i, j] == int(together.argmax())
+        expected = float(together.max() / together.sum()) if together.sum() else 0
+        assert marginals.arc_labels.probabilities[-1, i, j] == pytest.approx(expected, abs=1e-5)
 
 
 def test_layers_and_attention_of_a_transformer(tmp_path: Path):

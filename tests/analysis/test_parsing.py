@@ -291,7 +291,9 @@ def test_a_split_of_the_run(folder, split):
 def test_what_is_refused(folder, file, options, named):
     out = folder / "refused.conllu"
     with refused(named):
-        parse_file(folder / "pt", folder / file, folder, ParserOptions(**options), out=out)
+        parse_file(
+            load_run(folder / "pt"), folder / file, folder, ParserOptions(**options), out=out
+        )
     assert not out.exists()
 
 
@@ -314,7 +316,7 @@ def test_a_file_or_a_split(folder):
     done = probformer("parse", "pt", "gold.conllu", "--split", "dev", cwd=folder, check=2)
     check_wording(done.stderr, "--split")
     with refused("gen"):
-        parse_file(folder / "pt", None, folder, ParserOptions(), "gen")
+        parse_file(load_run(folder / "pt"), None, folder, ParserOptions(), "gen")
 
 
 @pytest.mark.parametrize(
@@ -328,7 +330,13 @@ def test_a_file_or_a_split(folder):
 def test_where_trees_cannot_go_is_said_before_parsing(folder, out, named, monkeypatch):
     monkeypatch.setattr(command, "parse_sentences", lambda *_: pytest.fail("parsed"))
     with refused(named):
-        parse_file(folder / "pt", folder / "gold.conllu", folder, ParserOptions(), out=folder / out)
+        parse_file(
+            load_run(folder / "pt"),
+            folder / "gold.conllu",
+            folder,
+            ParserOptions(),
+            out=folder / out,
+        )
     assert (folder / "gold.conllu").read_text() == TREEBANK
 
 
@@ -341,7 +349,7 @@ def test_gold_data_of_the_run_is_not_overwritten(tmp_path):
     train_one(given, tmp_path / "run", tmp_path)
     out = tmp_path / "test.conllu"
     with refused("--out"):
-        parse_file(tmp_path / "run", None, tmp_path, ParserOptions(), out=out)
+        parse_file(load_run(tmp_path / "run"), None, tmp_path, ParserOptions(), out=out)
     assert out.read_text() == TREEBANK
 
 

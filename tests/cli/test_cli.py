@@ -18,6 +18,7 @@ from probformer.cli.errors import _report_errors
 from probformer.config import RotarySettings
 from probformer.config.lookup import apply_change, read_settings
 from probformer.errors import InputError
+from probformer.runs.run_folder import load_run
 from probformer.training.seeds import parse_seeds
 
 TINY = """
@@ -278,6 +279,7 @@ def test_trees_are_written_before_anything_is_printed(folder, tmp_path, monkeypa
 
     monkeypatch.setattr("probformer.analysis.parse.command.print_tables", closed)
     out = tmp_path / "out.conllu"
+    run, some = load_run(folder / "run"), tmp_path / "some.conllu"
     with pytest.raises(BrokenPipeError):
-        parse_file(folder / "run", tmp_path / "some.conllu", tmp_path, ParserOptions(), out=out)
+        parse_file(run, some, tmp_path, ParserOptions(), out=out)
     assert out.read_text().count("dog") == 1

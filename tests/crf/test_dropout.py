@@ -1,4 +1,4 @@
-"""Dropout touches what messages read and what is returned, and nothing that is kept."""
+"""Dropout applies to the inputs of messages and to what is returned, not to what is kept."""
 
 import pytest
 import torch
@@ -32,29 +32,29 @@ def naive(unary, potentials, inference, generator):
     def update(old, new, step):
         return new if old is None else step * new + (1 - step) * old
 
-    clean = read = unary.softmax(-1)
-    root = root_read = torch.full((len(unary), 7), 1 / 7, dtype=unary.dtype)
+    clean = sent = unary.softmax(-1)
+    root = root_sent = torch.full((len(unary), 7), 1 / 7, dtype=unary.dtype)
     m_h, m_z, m_root, p = 0.0, unary, torch.zeros_like(root), None
     alpha_z, beta_z, beta_h = inference.step_z, inference.damping_z, inference.damping_h
     for _ in range(inference.iterations):
-        f = torch.einsum("xia,ijcab,xjb->xcij", read, T, read)
-        f_root = torch.einsum("xia,cab,xb->xci", read, T_root, root_read).unsqueeze(-1)
-        f_globals = torch.einsum("xia,cka->xcik", read, B)
+        f = torch.einsum("xia,ijcab,xjb->xcij", sent, T, sent)
+        f_root = torch.einsum("xia,cab,xb->xci", sent, T_root, root_sent).unsqueeze(-1)
+        f_globals = torch.einsum("xia,cka->xcik", sent, B)
         m_h = (1 - beta_h) * torch.cat([f, f_root, f_globals], -1) + beta_h * m_h
         new = (m_h / inference.lambda_h).masked_fill(forbidden, -torch.inf).softmax(-1)
         p = update(p, new, inference.step_h)
-        heard = drop(p)
-        words, to_root, features = heard[..., :n], heard[..., n], heard[..., n + 1 :]
-        g = torch.einsum("xcij,ijcab,xjb->xia", words, T, read)
-        g = g + torch.einsum("xcji,jicba,xjb->xia", words, T, read)
-        g = g + torch.einsum("xci,cab,xb->xia", to_root, T_root, root_read)
+        dropped = drop(p)
+        words, to_root, features = dropped[..., :n], dropped[..., n], dropped[..., n + 1 :]
+        g = torch.einsum("xcij,ijcab,xjb->xia", words, T, sent)
+        g = g + torch.einsum("xcji,jicba,xjb->xia", words, T, sent)
+        g = g + torch.einsum("xci,cab,xb->xia", to_root, T_root, root_sent)
         g = g + torch.einsum("xcik,cka->xia", features, B)
-        g_root = torch.einsum("xci,xia,cab->xb", to_root, read, T_root)
+        g_root = torch.einsum("xci,xia,cab->xb", to_root, sent, T_root)
         m_z = (1 - beta_z) * (unary + g) + beta_z * m_z
         m_root = (1 - beta_z) * g_root + beta_z * m_root
         scores, root_scores = drop(m_z), drop(m_root)
-        read = update(clean, scores.softmax(-1), alpha_z)
-        root_read = update(root, root_scores.softmax(-1), alpha_z)
+        sent = update(clean, scores.softmax(-1), alpha_z)
+        root_sent = update(root, root_scores.softmax(-1), alpha_z)
         clean = update(clean, m_z.softmax(-1), alpha_z)
         root = update(root, m_root.softmax(-1), alpha_z)
     return scores, clean, root_scores, root, p

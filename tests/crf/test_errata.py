@@ -160,12 +160,12 @@ def test_global_features_are_counted_from_n():
         for v in crf.labels + crf.heads
     }
     (slope,) = torch.autograd.grad(reference.energy(crf, q), q["H", 0, 0])
-    b, heard = potentials.globals.B[0], reference.message(crf, ("H", 0, 0), q)
-    assert same(heard[1:], -slope[1:])
+    b, message = potentials.globals.B[0], reference.message(crf, ("H", 0, 0), q)
+    assert same(message[1:], -slope[1:])
     for k in range(m):
-        assert same(heard[n + k], b[k] @ q["Z", 0])
+        assert same(message[n + k], b[k] @ q["Z", 0])
     for k in range(m - n):  # here the printed row exists, but is another feature's
-        assert not same(heard[n + k], b[n + k] @ q["Z", 0], 1e-3)
+        assert not same(message[n + k], b[n + k] @ q["Z", 0], 1e-3)
     with pytest.raises(IndexError):
         b[n + m - 1]
 

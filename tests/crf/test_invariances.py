@@ -17,7 +17,7 @@ def test_a_batch_is_its_sentences(words, extras, asynchronous):
     potentials, lengths = build(words, extras), (7, 4, 2, 1, 0)
     inference = Inference(iterations=3, asynchronous=asynchronous)
     unary, mask = random_batch(lengths)
-    unary[~mask] = torch.nan  # nobody may look
+    unary[~mask] = torch.nan  # must not be read
     post = mean_field(unary, mask, potentials, inference)
     assert torch.isfinite(post.z_scores).all()
     assert not post.z_scores[~mask].any()

@@ -43,11 +43,11 @@ def test_a_projection_may_have_any_layout(shared):
     buckets = Buckets(2)
     a = torch.randn(3, 2, buckets.count, 4, 5).permute(4, 3, 2, 0, 1).requires_grad_()
     b = torch.randn(4, 5, 1 if shared else buckets.count, 2, 3).permute(1, 0, 2, 4, 3)
-    p, heard = torch.rand(5, 3, 4, 4), []
+    p, found = torch.rand(5, 3, 4, 4), []
     for x, y in ((a, b), (a.contiguous(), b.contiguous())):
         contexts = Pairs.of(x, y, buckets).contexts(p)
-        heard.append((*contexts, *torch.autograd.grad(contexts[1].square().sum(), a)))
-    for actual, expected in zip(*heard, strict=True):
+        found.append((*contexts, *torch.autograd.grad(contexts[1].square().sum(), a)))
+    for actual, expected in zip(*found, strict=True):
         torch.testing.assert_close(actual, expected)
 
 
@@ -55,7 +55,7 @@ def test_a_projection_may_have_any_layout(shared):
 def test_energies_equal_the_oracle(extras):
     potentials = build("uv", extras)
     unary, mask = random_batch()
-    unary[~mask] = torch.nan  # nobody may look
+    unary[~mask] = torch.nan  # must not be read
     post = mean_field(unary, mask, potentials)
     e = energy(unary, mask, potentials, post)
     f = free_energy(unary, mask, potentials, post, 1.5, 0.3)

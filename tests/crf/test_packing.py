@@ -167,9 +167,9 @@ def test_packed_transformers_are_padded_ones(kind, attention):
         torch.testing.assert_close(packed.head_marginals[:, :, :n, :n], padded.head_marginals)
     if has_cls:
         present = torch.tensor(LENGTHS) > 0
-        read, wanted = packed.root_scores[present], padded.root_scores[present]
-        torch.testing.assert_close(read, wanted)
-        found, expected = torch.cat([found, read]), torch.cat([expected, wanted])
+        of_root, wanted = packed.root_scores[present], padded.root_scores[present]
+        torch.testing.assert_close(of_root, wanted)
+        found, expected = torch.cat([found, of_root]), torch.cat([expected, wanted])
     weight = torch.randn_like(found)
     gradients = torch.autograd.grad((found * weight).sum(), [*model.parameters()])
     wanted = torch.autograd.grad((expected * weight).sum(), [*model.parameters()])

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from helpers.messages import refused
-from probformer.data.calibration import calibration_error, count_calibration
+from probformer.data.calibration import (
+    CalibrationBin,
+    calibration_bins,
+    calibration_error,
+    count_calibration,
+)
 
 
 def test_the_error_is_the_one_computed_by_hand():
@@ -37,6 +42,15 @@ def test_bins_are_equal_parts_with_their_lower_limit():
     assert [below[f"ece_{i:02}_count"] for i in range(15)] == [1] * 15
 
 
+def test_each_bin_has_its_means():
+    bins = calibration_bins(count_calibration([0.5, 0.51, 0.52, 0.95], [True, False, True, False]))
+    assert [(x.low, x.high) for x in bins] == [(i / 15, (i + 1) / 15) for i in range(15)]
+    assert [number for number, x in enumerate(bins) if x.count] == [7, 14]
+    assert bins[7] == CalibrationBin(7 / 15, 8 / 15, 3, pytest.approx(0.51), 2 / 3)
+    assert bins[14] == CalibrationBin(14 / 15, 1.0, 1, 0.95, 0)
+    assert bins[0] == CalibrationBin(0, 1 / 15, 0, None, None)
+
+
 @pytest.mark.parametrize("gap", [0, 0.1, 0.3])
 def test_predictions_too_sure_by_a_gap_have_it_as_their_error(gap):
     chance = np.random.default_rng(0)
@@ -47,6 +61,7 @@ def test_predictions_too_sure_by_a_gap_have_it_as_their_error(gap):
 
 def test_nothing_to_count():
     assert calibration_error(Counter()) == 0
+    assert [x.count for x in calibration_bins(Counter())] == [0] * 15
     assert calibration_error(count_calibration([], [])) == 0
 
 

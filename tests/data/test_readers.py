@@ -124,18 +124,31 @@ def test_conllu_sentences_have_ids(write):
 
 
 @pytest.mark.parametrize(
-    ("rows", "place"),
+    ("rows", "named"),
     [
-        ((row(1, "a", 9), row(2, "b", 0)), "corpus:6 (sentence w-1): "),
-        ((row(1, "a", 2), row(2, "b", 1)), "corpus:6 (sentence w-1): "),
-        ((row(1, "a", 2), row(2, "")), "corpus:7 (sentence w-1): "),
+        ((row(1, "a", 2), row(2, "b", 9)), ("corpus:7 (sentence w-1): ", "word 2, 'b',", "'9'")),
+        ((row(1, "a", 2), row(2, "b", 2)), ("corpus:7 (sentence w-1): ", "word 2, 'b',")),
+        ((row(1, "a", 2), row(2, "b", 1)), ("corpus:6 (sentence w-1): ", "word 1, 'a',")),
+        ((row(1, "a", 2), row(2, "")), ("corpus:7 (sentence w-1): ",)),
     ],
-    ids=["head beyond", "cycle", "no word"],
+    ids=["head beyond", "head itself", "cycle", "no word"],
 )
-def test_a_mistake_is_named_with_the_id_of_its_sentence(write, rows, place):
+def test_a_mistake_is_named_with_its_word_and_the_id_of_its_sentence(write, rows, named):
     path = write(f"# sent_id = w-0\n{GOOD}# sent_id = w-1\n{block(*rows)}")
-    with refused(place):
+    with refused(*named):
         list(read_conllu(path))
+
+
+def test_words_have_their_own_lines_beside_ranges_and_empty_nodes(write):
+    rows = row(1, "a", 0), row("1.1", "x"), row("2-3", "bc"), row(2, "b", 1), row(3, "c", 1)
+    text = "# sent_id = w\n" + block(*rows) + GOOD
+    first, second = read_conllu(path := write(text))
+    assert [first.place(word) for word in range(3)] == [
+        f"{path}:{line} (sentence w)" for line in (2, 5, 6)
+    ]
+    assert [second.place(word) for word in range(2)] == [f"{path}:8", f"{path}:9"]
+    moved = next(iter(read_conllu(write("\n\n" + text))))
+    assert (moved, repr(replace(moved, line=0))) == (first, repr(replace(first, line=0)))
 
 
 def test_columns_are_separated_by_tabs_or_else_by_spaces(write):

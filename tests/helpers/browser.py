@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from helpers.runs import PT, TRANSFORMER, ready, settings
+from helpers.runs import PT, TRANSFORMER, TREES, ready, settings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = [  # no connections of the browser itself
@@ -25,6 +25,7 @@ RUNS = {
     "layers": settings("mlm", {**TRANSFORMER, "layers": 2}),
     "tagger": settings("tagging"),
     "classifier": settings("classification"),
+    "parser": settings("parsing", TREES, epochs=4),
 }
 
 
@@ -100,3 +101,8 @@ def words(page) -> list[str]:
 def arcs(page) -> list[str]:
     """Titles of the visible arcs: words and probabilities."""
     return page.locator(".arc:not(.absent) > title").all_text_contents()
+
+
+def arc_labels(page) -> list[str]:
+    """The texts at the visible arcs, in the same order."""
+    return page.locator(".arc-label:not(.absent)").all_text_contents()

@@ -34,21 +34,28 @@ _MEASURES = (
 
 
 def cases():
-    """Sentences of all lengths, measures and directions, with up to two heads for a word."""
-    chance = random.Random(0)
+    """Sentences of all lengths, measures and directions, with up to two heads for a word.
+
+    An arc is the places of dependent and head, and the width of its mark: half of the sentences
+    have arcs with marks.
+    """
+    chance, of_marks = random.Random(0), random.Random(1)
     for n in _LENGTHS:
         for measure in _MEASURES:
             for vocabulary in (_WORDS, _RIGHT_TO_LEFT):
                 words = [chance.choice(vocabulary) for _ in range(n)]
                 pairs = [(i, j) for i in range(n) for j in [None, *range(n)] if i != j]
                 arcs = chance.sample(pairs, min(len(pairs), chance.randrange(2 * n + 1)))
-                yield {"words": words, "arcs": arcs, "measure": measure}
+                yield {"words": words, "arcs": [(*arc, 0) for arc in arcs], "measure": measure}
+                marked = [(*arc, of_marks.choice((0, 7.3, 40, 100))) for arc in arcs]
+                yield {"words": words, "arcs": marked, "measure": measure}
 
 
 def laid_out(case):
     """What Python and TypeScript must agree on: positions, the direction, and escaped words."""
-    measure = Measure(width=_width, **case["measure"])
-    rows = lay_out(case["words"], [Arc(i, j, 0.5) for i, j in case["arcs"]], measure)
+    marks = {(i, j): mark for i, j, mark in case["arcs"]}
+    measure = Measure(width=_width, mark=lambda arc: marks[arc[:2]], **case["measure"])
+    rows = lay_out(case["words"], [Arc(i, j, 0.5) for i, j in marks], measure)
     return {
         "escaped": [escaped(word) for word in case["words"]],
         "rightToLeft": run_right_to_left(case["words"]),

@@ -22,7 +22,7 @@ WRITING = bool(os.environ.get("PROBFORMER_WRITE_MESSAGES"))
 _FRESH = SNAPSHOT.with_suffix(".part")
 _TEMPORARY = re.compile(  # folders of tests are numbered in the order in which tests run
     rf"{re.escape(tempfile.gettempdir())}/pytest-of-\w+/pytest-\d+/(popen-gw\d+/)?"
-    r"[\w-]+?\d+(?=[/:;,\s]|$)"
+    r"[\w-]+?\d+(?=[/:;,'\s]|$)"
 )
 _seen: Counter[str] = Counter()
 _known: dict[str, str] = {}

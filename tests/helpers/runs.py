@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import torch
 from accelerate import Accelerator
 
 from probformer.config import RunSettings, from_dict
-from probformer.runs.run_folder import read_metrics, write_description, write_weights
+from probformer.runs.run_folder import load_run, read_metrics, write_description, write_weights
 from probformer.training.progress import LineReporter
 from probformer.training.start import prepare
 
@@ -17,6 +18,7 @@ PT = {
     "potential": {"kind": "uv", "rank": 4, "gamma": 1},
     "inference": {"iterations": 2},
 }
+TREES = {**PT, "inference": {"iterations": 2, "heads": ["tree", "independent"]}}
 LARGER = {**PT, "labels": 32, "potential": {"kind": "uv", "rank": 8, "gamma": 2}}
 TRANSFORMER = {"kind": "transformer", "width": 16, "layers": 1, "heads": 2, "head_width": 8}
 TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
@@ -24,7 +26,7 @@ TRANSFORMER |= {"feed_forward": 32, "positions": "none", "relative": 4}
 
 def settings(task="mlm", encoder=PT, size=64, seed=0, **training) -> RunSettings:
     training = {"epochs": 2, "batch": 16, "learning_rate": 1e-2, **training}
-    kinds = {name: {"kind": name} for name in ("mlm", "ner", "classification", "cogs")}
+    kinds = {name: {"kind": name} for name in ("mlm", "ner", "classification", "cogs", "parsing")}
     kinds["tagging"] = {"kind": "tagging", "column": "xpos"}
     data = {"kind": "builtin", "size": size}
     if task == "cogs":
@@ -49,6 +51,17 @@ def saved(folder: Path, task="tagging", encoder=PT, vocabulary=None, **of_task) 
     given = replace(given, vocabulary=vocabulary or given.vocabulary)
     run = ready(replace(given, task=replace(given.task, **of_task)), folder).run
     write_description(folder, run, None)
+    write_weights(folder, run.model)
+    return folder
+
+
+def saved_with_labels(folder: Path, task="parsing", encoder=TREES, **options) -> Path:
+    """Save a run whose arcs have labels, with random weights, so that not all have the same."""
+    run = load_run(saved(folder, task, encoder, **options))
+    torch.manual_seed(0)
+    for weights in run.model.parameters():
+        if weights.dim() > 1:  # no bias, which would decide
+            torch.nn.init.normal_(weights, std=0.7)
     write_weights(folder, run.model)
     return folder
 

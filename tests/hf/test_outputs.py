@@ -125,19 +125,19 @@ def test_tuples_and_options_of_the_config():
     assert len(base(ids, mask, return_dict=False)) == 3  # last state, states, heads: no root
 
 
-def test_losses_are_cross_entropies_of_what_is_asked():
+def test_losses_are_cross_entropies_at_targets():
     ids, mask = batch()
     labels = ids.masked_fill(mask == 0, -100)
     labels[0, :3] = -100
     model = masked_model(PT)
     found = model(ids, mask, labels=labels)
-    read = model.encoder(ids, mask.bool()).z_scores
-    own = model.head(read).log_softmax(-1)  # without the mask
-    asked = labels != -100
-    expected = -own[asked].gather(1, labels[asked][:, None]).mean()
+    representation = model.encoder(ids, mask.bool()).z_scores
+    own = model.head(representation).log_softmax(-1)  # without the mask
+    targets = labels != -100
+    expected = -own[targets].gather(1, labels[targets][:, None]).mean()
     torch.testing.assert_close(found.loss, expected)
     whole = model(ids, mask, labels=labels, num_items_in_batch=torch.tensor(12)).loss
-    torch.testing.assert_close(whole, expected * asked.sum() / 12)
+    torch.testing.assert_close(whole, expected * targets.sum() / 12)
 
     tagger = model_of("uv")
     tags = torch.randint(3, ids.shape).masked_fill(mask == 0, -100)

@@ -19,7 +19,7 @@ LINES = ["the dogs like her .", "Alice watched him in the zzz .", "she sleeps"]
 @pytest.fixture(autouse=True)
 def _no_network(monkeypatch):
     def refuse(*_, **__):
-        raise AssertionError("the network was asked")
+        raise AssertionError("the network was used")
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)

@@ -7,7 +7,7 @@ from helpers.models import EXTRAS, WORDS, build, random_batch
 from probformer import Encoder, Inference, mean_field
 from probformer.config import EncoderSettings, RotarySettings, TransformerSettings, UVSettings
 from probformer.crf.structures import ProjectiveTrees, SpanningTrees
-from probformer.models.transformer import Attention
+from probformer.models.transformer_layers import Attention
 
 pytestmark = pytest.mark.gpu
 

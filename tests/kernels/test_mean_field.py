@@ -275,7 +275,7 @@ def problem_with(mask, gamma, channels, seed=3, **given):
 
 def dropout_drawn(mask, channels, seed=3):
     """The factor (B, h, n, n) of each pair: with U = 0 all heads are as likely, and with Q = V = 1
-    what a word hears as a dependent are their probabilities."""
+    the contexts of dependents are their probabilities."""
     batch, n = mask.shape
     q = torch.eye(n).repeat(batch, 1).to(DEVICE)
     u = torch.zeros(1, channels, n, n, device=DEVICE)
@@ -285,8 +285,8 @@ def dropout_drawn(mask, channels, seed=3):
     problem = problem_with(mask, None, channels, seed)
     found = Contexts.empty(problem, vectors)
     short.forward(problem, vectors, found)
-    heard = found.to_dependents.view(batch, n, channels, n).transpose(1, 2)
-    return heard.cpu() * (mask.sum(1) - 1).clamp(min=1)[:, None, None, None]
+    contexts = found.to_dependents.view(batch, n, channels, n).transpose(1, 2)
+    return contexts.cpu() * (mask.sum(1) - 1).clamp(min=1)[:, None, None, None]
 
 
 def test_dropout_keeps_as_many_as_it_should():
@@ -390,8 +390,8 @@ def test_labels_are_updated_in_one_pass(rate):
 def test_what_the_plain_path_must_do(inference, evidence, trace, attention):
     unary = torch.randn(1, 4, 5)
     potentials = build("uv", "single-split", torch.float32)
-    asked = Evidence(**evidence), trace, attention
-    assert not fused.can_fuse(unary, potentials, inference, *asked)
+    arguments = Evidence(**evidence), trace, attention
+    assert not fused.can_fuse(unary, potentials, inference, *arguments)
     assert not fused.can_fuse(unary.double(), potentials, Inference(), Evidence(), False, False)
 
 

@@ -51,10 +51,10 @@ def test_readouts(readout, width):
     settings = EncoderSettings(**{**vars(SETTINGS), "readout": readout})
     encoder, (words, mask) = Encoder(9, settings), batch()
     post = encoder(words, mask)
-    read = encoder.representation(post)
-    assert read.shape[-1] == encoder.width == width
+    found = encoder.representation(post)
+    assert found.shape[-1] == encoder.width == width
     source = {"scores": "z_scores", "marginals": "z_marginals", "root": "root_scores"}[readout]
-    assert read is getattr(post, source)
+    assert found is getattr(post, source)
 
 
 def test_penalty_is_the_plain_norm():

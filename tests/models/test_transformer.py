@@ -10,7 +10,8 @@ from torch import nn
 from helpers.messages import refused
 from probformer import Transformer
 from probformer.config import TransformerSettings
-from probformer.models.transformer import Attention, sinusoids
+from probformer.models.transformer import sinusoids
+from probformer.models.transformer_layers import Attention
 
 SMALL = TransformerSettings(width=12, layers=2, heads=3, head_width=4, feed_forward=20)
 VARIANTS = {

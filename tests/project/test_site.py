@@ -1,6 +1,9 @@
 """The site: it builds without a warning, leads nowhere wrong, and needs nothing from elsewhere."""
 
+import dataclasses
+import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -9,6 +12,7 @@ from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import FunctionType, ModuleType
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -53,6 +57,47 @@ def test_the_tests_that_the_reliability_page_names_exist():
     for file, test in named:
         source = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
         assert f"\ndef {test}(" in source, f"{file}.py has no {test}"
+
+
+def public_objects() -> list[type | FunctionType]:
+    """The classes and functions that docs/reference.md names, by themselves or by their module."""
+    found: list[type | FunctionType] = []
+    text = (DOCS / "reference.md").read_text(encoding="utf-8")
+    for name, options in re.findall(r"^::: (\S+)\n((?:    .*\n)*)", text, re.M):
+        named = pkgutil.resolve_name(name)
+        if isinstance(named, ModuleType):
+            members = re.search(r"members: \[(.*)\]", options)
+            names = members[1].split(", ") if members else getattr(named, "__all__", ())
+            found += [getattr(named, member) for member in names]
+        else:
+            found.append(named)
+    return [named for named in found if isinstance(named, type | FunctionType)]
+
+
+def undescribed(function: FunctionType, *described_by: object) -> list[str]:
+    """The parameters that no Args section describes; a single one is named by the first line."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
+    names = [p.name for p in parameters if p.kind in kinds and p.name not in ("self", "cls")]
+    text = "\n".join(getattr(place, "__doc__", None) or "" for place in described_by)
+    known = re.findall(r"^ {4,}(\w+): ", text, re.M) if "Args:" in text else []
+    return [name for name in names if name not in known] if len(names) > 1 else []
+
+
+def test_public_functions_describe_their_arguments():
+    """Methods do so themselves, or the method of a base class that they override does."""
+    assert len(public_objects()) > 50
+    for named in public_objects():
+        if isinstance(named, FunctionType):
+            assert not undescribed(named, named), named
+            continue
+        if not dataclasses.is_dataclass(named) and "__init__" in vars(named):
+            assert not undescribed(named.__init__, named, named.__init__), named
+        for name, member in vars(named).items():
+            function = getattr(member, "__func__", member)
+            if isinstance(function, FunctionType) and not name.startswith("_"):
+                places = [getattr(base, name, None) for base in named.__mro__]
+                assert not undescribed(function, *places), f"{named.__qualname__}.{name}"
 
 
 class Page(HTMLParser):

@@ -272,6 +272,7 @@ def test_a_run_judges_and_keeps_averages_and_goes_on_with_its_own_weights(tmp_pa
     training._epoch()
     own = {name: weights.clone() for name, weights in training.model.state_dict().items()}
     line = training._end_epoch()
+    assert training.model.training, "evaluation leaves the model's mode as it was"
     kept = load_run(tmp_path)
     for name, weights in training.model.state_dict().items():
         assert torch.equal(weights, own[name])
@@ -296,7 +297,7 @@ def test_a_loss_that_is_not_finite_is_found_late_but_in_its_place(tmp_path):
     training._update = poisoned
     with refused("gradient's norm", "epoch 1, batch 3"):
         training._epoch()
-    assert len(seen) == 7  # all batches of the epoch, the first of which nobody waited for
+    assert len(seen) == 7  # all batches of the epoch, as losses are read back after the last one
     for name, parameter in training.model.named_parameters():
         assert torch.equal(parameter, seen[2][name]), name
     assert len(list((tmp_path / "state").glob("step-*"))) == 1

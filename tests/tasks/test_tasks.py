@@ -199,20 +199,20 @@ def test_cls_is_in_front_and_reads_the_whole_sentence():
     words = torch.tensor([[1, 2, 3, 0], [4, 5, 6, 7]])
     mask = torch.tensor([[True] * 3 + [False], [True] * 4])
     posterior = model(words, mask, trace=True)
-    read = model.representation(posterior)
-    assert read.shape == (2, 8)
+    found = model.representation(posterior)
+    assert found.shape == (2, 8)
     assert posterior.z_scores.shape == (2, 4, 8)
     assert posterior.head_marginals.shape == (2, 2, 4, 4)
     total = posterior.head_marginals.sum(-1) + posterior.root_head_marginals
     torch.testing.assert_close(total, mask[:, None].expand(2, 2, 4).float())
     alone = model.representation(model(words[:1, :3], mask[:1, :3]))
-    torch.testing.assert_close(alone, read[:1])
+    torch.testing.assert_close(alone, found[:1])
     for position in range(3):  # every word counts, and where it stands
         changed = words.clone()
         changed[0, position] = 9
-        assert not torch.allclose(model.representation(model(changed, mask))[0], read[0])
+        assert not torch.allclose(model.representation(model(changed, mask))[0], found[0])
     swapped = words[:, [1, 0, 2, 3]]
-    assert not torch.allclose(model.representation(model(swapped, mask))[0], read[0])
+    assert not torch.allclose(model.representation(model(swapped, mask))[0], found[0])
     with refused("5", "6 words"):
         model(torch.zeros(1, 6, dtype=torch.long), torch.ones(1, 6, dtype=torch.bool))
 

@@ -342,7 +342,7 @@ def test_what_cannot_begin_in_a_linked_folder_says_why(tmp_path):
 
 @contextmanager
 def full_disk(largest: int) -> Iterator[None]:
-    """Files of more than so many bytes cannot be written."""
+    """Files of more than `largest` bytes cannot be written."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest, before[1]))

@@ -62,9 +62,9 @@ def test_the_first_steps_are_the_published_protocol(tmp_path):
                 masked = uniform(derive_seed(0, Purpose.MASKING, 0), where) < 0.3
                 masked = torch.from_numpy(masked) & (words != 0)
                 inputs = words.masked_fill(masked, task.vocabulary.mask)
-                read = forward(inputs[None], torch.ones(1, len(words), dtype=torch.bool))
+                found = forward(inputs[None], torch.ones(1, len(words), dtype=torch.bool))
                 weight, bias = (parameters[names.index(f"head.{x}")] for x in ("weight", "bias"))
-                logits = read[0, masked] @ weight.T + bias
+                logits = found[0, masked] @ weight.T + bias
                 losses += list(-logits.log_softmax(-1)[range(len(logits)), words[masked]])
             loss = torch.stack(losses).mean() + 5e-2 * dense_norm()
             for sum_, gradient in zip(total, torch.autograd.grad(loss, parameters), strict=True):

@@ -59,7 +59,7 @@ def run(folder, space, trials=2, changes=SMALL, data=None, **more):
 
 
 def draw(search, trials):
-    """The values of so many trials, each of which is worth its rank."""
+    """The values drawn in several trials; the rank of a trial is its score."""
     drawn = []
     for _ in range(trials):
         with search.next_trial(trials) as trial:

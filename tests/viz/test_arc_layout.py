@@ -1,6 +1,7 @@
 """Where words and arcs go: nothing overlaps, nothing is lost."""
 
 import math
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
@@ -87,6 +88,23 @@ def test_words_have_room_for_themselves_and_for_their_arcs(sentence):
         roots = sorted(x for _, x in row.roots)
         assert all(after - x >= NARROW.root + NARROW.gap for x, after in pairwise(roots))
         assert all(NARROW.root / 2 <= x <= row.width - NARROW.root / 2 for x in roots)
+
+
+@given(sentences(), st.lists(st.floats(0, 30), min_size=14, max_size=14))
+def test_arcs_are_as_long_as_their_marks_are_wide(sentence, widths):
+    words, arcs = sentence
+    marks = dict(zip((arc[:2] for arc in arcs), widths, strict=False))
+    (row,) = lay_out(words, arcs, replace(WIDE, mark=lambda arc: marks[arc[:2]]))
+    for bow in row.bows:
+        left, right = span(bow)
+        assert right - left >= marks[bow.arc[:2]] - 1e-9
+    roots = sorted((x, marks[arc[:2]]) for arc, x in row.roots)
+    for (x, width), (after, other) in pairwise(roots):
+        assert x + width / 2 + WIDE.gap <= after - other / 2 + 1e-9
+    assert all(width / 2 <= x <= row.width - width / 2 for x, width in roots)
+    assert sum(row.slots.values()) == pytest.approx(row.width)
+    (plain,) = lay_out(words, arcs, WIDE)
+    assert [bow.level for bow in plain.bows] == [bow.level for bow in row.bows]
 
 
 def test_long_sentences_go_on_in_rows_no_wider_than_allowed():

@@ -15,7 +15,7 @@ async ([code, cases]) => {
   const url = URL.createObjectURL(new Blob([code], {type: "text/javascript"}));
   const { escaped, layOut, runRightToLeft } = await import(url);
   return cases.map(({ words, widths, arcs, measure }) => {
-    const given = arcs.map(([dependent, head]) => ({ dependent, head }));
+    const given = arcs.map(([dependent, head, mark]) => ({ dependent, head, mark }));
     const rightToLeft = runRightToLeft(words);
     const rows = layOut(widths, given, { ...measure, spread: 0 }, rightToLeft);
     return {

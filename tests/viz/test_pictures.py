@@ -11,26 +11,17 @@ import pytest
 import torch
 
 from helpers.messages import refused
-from helpers.pictures import HOSTILE, pictures, random_heads
+from helpers.pictures import HOSTILE, SVG, pictures, random_heads, texts
 from probformer import viz
 from probformer.config import (
     EncoderSettings,
-    FullSettings,
-    GlobalSettings,
-    RootSettings,
-    RotarySettings,
 )
 from probformer.viz.words import pixels
 
-SVG = "{http://www.w3.org/2000/svg}"
+KINDS = list(pictures("abc"))
 
 
-def texts(svg, kind=None):
-    elements = ET.fromstring(svg).iter(f"{SVG}text")
-    return ["".join(e.itertext()) for e in elements if kind in (None, e.get("class"))]
-
-
-@pytest.mark.parametrize("name", ["arcs", "grid", "animation", "heat", "labels"])
+@pytest.mark.parametrize("name", KINDS)
 def test_hostile_words_are_words(name):
     picture = pictures(HOSTILE)[name]
     svg, page, text = picture.svg(), picture.html(), picture.text()
@@ -45,7 +36,7 @@ def test_hostile_words_are_words(name):
     assert "<script>" in text
 
 
-@pytest.mark.parametrize("name", ["arcs", "grid", "animation", "heat", "labels"])
+@pytest.mark.parametrize("name", KINDS)
 def test_pages_ask_for_nothing(name):
     page = pictures(["a", "b", "c", "d"])[name].html()
     assert "default-src 'none'" in page
@@ -200,41 +191,6 @@ def test_the_strongest_labels_and_their_owners():
     assert picture.text() == "dog     1  0.70  cat · cow\n        2  0.20\n"
     assert texts(picture.svg()) == ["dog", "0.70", "1", "cat · cow", "0.20", "2", ""]
     assert "<td>1</td><td>0.70</td>" in picture.html()
-
-
-@pytest.mark.parametrize(
-    ("settings", "shown"),
-    [
-        (EncoderSettings(), {"H₁", "Z₃", "w₂"}),
-        (EncoderSettings(root=RootSettings(7)), {"Z₀", "ROOT"}),
-        (EncoderSettings(globals=GlobalSettings("dep-split", 9)), {"G₂"}),
-    ],
-)
-def test_the_factor_graph_has_the_variables_of_the_config(settings, shown):
-    svg = viz.factor_graph(settings).svg()
-    assert shown <= set(texts(svg))
-    pairs = 6 + (3 if settings.root else 0)
-    factors = [r.get("class") for r in ET.fromstring(svg).iter(f"{SVG}rect")]
-    assert factors.count("tip") + factors.count("root-tip") == pairs
-    assert factors.count("dim") == 3
-    assert ("G₂" in texts(svg)) == (settings.globals is not None)
-    width = float(ET.fromstring(svg).get("width"))
-    circles = ET.fromstring(svg).iter(f"{SVG}circle")
-    assert all(float(c.get("cx")) + float(c.get("r")) + 12 < width - 12 for c in circles)
-    assert ("ROOT" in texts(svg)) == (settings.root is not None)
-
-
-def test_the_computation_graph_says_what_the_config_computes():
-    plain = texts(viz.computation_graph(EncoderSettings(channels=5)).svg())
-    assert {"X = QZ U,  Y = QZ V", "QH = softmax(F / λH)", "5 channels", "5 ×"} <= set(plain)
-    assert "feed-forward" not in plain
-    settings = EncoderSettings(
-        potential=FullSettings(), root=RootSettings(3), globals=GlobalSettings("single-split", 11)
-    )
-    special = set(texts(viz.computation_graph(settings).svg()))
-    assert {"feed-forward", "11 features, single-split", "X = QZ T,  Y = QZ"} <= special
-    assert "over words and ROOT, never itself" in special
-    assert "T = U R(i−j) Vᵀ" in viz.factor_graph(EncoderSettings(potential=RotarySettings())).svg()
 
 
 def test_files_by_suffix(tmp_path: Path):

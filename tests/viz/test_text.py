@@ -9,7 +9,8 @@ import pytest
 
 from helpers.pictures import HOSTILE, pictures, random_heads
 from probformer import viz
-from probformer.viz.words import cells
+from probformer.sentinels import UNOBSERVED
+from probformer.viz.words import cells, pixels
 
 
 def test_the_terminal():
@@ -49,6 +50,36 @@ def test_in_the_terminal_arcs_to_another_row_have_its_word_and_the_probability()
     assert drawn[6].startswith("    eight .25─")
 
 
+def test_labels_in_the_terminal():
+    words, heads = ["she", "saw", "the", "dog"], [1, -1, 3, 1]
+    labels, certain = ["nsubj", "root", "det", "obj"], [0.9, 1, 0.4, 0.75]
+    tree = viz.tree(words, heads, labels, head_probabilities=certain)
+    assert tree.text() == (
+        "             ROOT\n"
+        "             root\n"
+        "              ┃ ┏━━━━━obj━━━━━━┓\n"
+        "    ┏━nsubj━┓ ┃ ┃      ┌─det─┐ ┃\n"
+        "    ▼       ┃ ▼ ┃      ▼     │ ▼\n"
+        "   she       saw      the    dog\n"
+    )
+    sure = viz.tree(words, heads, labels, head_probabilities=certain, probabilities=True)
+    for mark in ("nsubj .90", "root 1.0", "det .40", "obj .75"):
+        assert mark in sure.text()
+    assert sure.text(30) == (
+        "she <- saw (nsubj) 0.90\nsaw <- ROOT (root) 1.00\nthe <- dog (det) 0.40\n"
+        "dog <- saw (obj) 0.75\n"
+    )
+
+
+def test_every_arc_in_the_terminal_has_its_label():
+    (heads,), (root,) = random_heads(7, 1)
+    chance = np.random.default_rng(1)
+    labels = [["x" * size + "y" for size in row] for row in chance.integers(1, 9, (7, 8))]
+    picture = viz.arcs(list("abcdefg"), heads, root, labels=labels, threshold=0.15)
+    found = re.findall(r"x+y", picture.text(10_000))
+    assert sorted(found) == sorted(arc.label for arc in picture.panels[0].arcs)
+
+
 def test_a_narrow_terminal_gets_a_list():
     heads = [[0, 0.9, 0], [0.2, 0, 0.3], [0, 0, 0]]
     assert viz.arcs(["the", "dog", "sleeps"], heads, [0, 0, 0.8]).text(20) == (
@@ -66,6 +97,17 @@ def test_no_arc_is_wider_than_the_terminal(width, probabilities):
     picture = viz.arcs(words, heads, root, threshold=0.3, probabilities=probabilities)
     assert "▼" in picture.text(width)
     assert max(map(cells, picture.text(width).splitlines())) <= width
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_no_labelled_arc_is_wider_than_the_terminal(probabilities):
+    words, labels = ["word", "中文字"] * 15, [["obj", "中文"] * 15] * 30
+    (heads,), _ = random_heads(30, 1)
+    options = {"labels": labels, "threshold": 0.3, "probabilities": probabilities}
+    picture = viz.arcs(words, heads, **options)
+    for width in (60, 80, 100):
+        assert "▼" in picture.text(width)
+        assert max(map(cells, picture.text(width).splitlines())) <= width
 
 
 @pytest.mark.parametrize("width", [24, 40, 60, 100])
@@ -95,6 +137,22 @@ def test_latex_sees_no_command_of_a_word():
     ]
 
 
+def test_labels_for_latex():
+    """Words are as wide as the labels of short arcs need it, and labels are no commands."""
+    words, labels = ["a", "b", "c"], ["amod:long", "root", "50%_{}"]
+    tex = viz.tree(words, [1, -1, 1], labels, probabilities=True).tikz()
+    assert "]{2}{1}{amod:long 1.00}" in tex
+    assert "]{2}{3}{50\\%\\_\\{\\} 1.00}" in tex
+    assert "]{2}{ROOT root 1.00}" in tex
+    (row,) = re.findall(r"(?<=\{deptext\}).*\n(.*)", tex.split("\\end{deptext}")[0])
+    room = [re.search(r"width=([\d.]+)pt", cell) for cell in row.split(" \\& ")]
+    first, second, third = [float(given[1]) if given else pixels("a", 10) for given in room]
+    for one, other, mark in ((first, second, "amod:long 1.00"), (second, third, "50%_{} 1.00")):
+        assert (one + other) / 2 + 12 > pixels(mark, 7)
+    assert second > pixels("ROOT root 1.00", 7)
+    assert "minimum width" not in viz.tree(words, [1, UNOBSERVED, UNOBSERVED]).tikz()
+
+
 def test_a_file_for_latex_says_what_it_needs():
     header = viz.arcs(["כלב"], [[0]]).tikz().split("\\noindent")[0]
     assert all(line.startswith("% ") for line in header.splitlines())
@@ -117,7 +175,8 @@ def test_latex_takes_it(size, tmp_path: Path):
     words = [*HOSTILE, "^~|", "``--''", "[a]", "naïve"]
     long = ["internationalization", "of", "a", "harbour", ",", "they"] * 10
     hostile, rows = pictures(words), pictures(long)
-    drawn = [hostile["arcs"], hostile["grid"], hostile["animation"], rows["arcs"]]
+    drawn = [hostile[name] for name in ("arcs", "grid", "animation", "labelled", "tree")]
+    drawn += [rows["arcs"], rows["labelled"], rows["tree"]]
     body = "A paragraph.\n\n".join(picture.tikz() for picture in drawn)
     (tmp_path / "x.tex").write_text(
         f"\\documentclass[{size}pt]{{article}}\n\\usepackage{{tikz-dependency}}\n"

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.messages import refused
-from helpers.runs import PT, TRANSFORMER, saved
+from helpers.runs import PT, TRANSFORMER, saved, saved_with_labels
 from probformer.analysis.draw import draw, owners
 from probformer.analysis.marginals import infer_sentence
 from probformer.config import VocabularySettings
@@ -17,6 +17,7 @@ from probformer.crf.inference import mean_field
 from probformer.runs.prediction import predict
 from probformer.runs.run_folder import load_run
 from probformer.sentinels import ROOT, UNOBSERVED
+from probformer.web.answers import InferAnswer
 from probformer.web.draw import draw as draw_file
 from probformer.web.infer import infer as infer_request
 from probformer.web.meanings import Meanings, label_owners
@@ -38,6 +39,7 @@ def folders(tmp_path_factory):
         "classification": saved(base / "classification", "classification"),
         "ner": saved(base / "ner", "ner"),
         "cogs": saved(base / "cogs", "cogs"),
+        "parsing": saved_with_labels(base / "parsing"),
         "transformer": saved(base / "transformer", "mlm", TRANSFORMER),
         "pieces": saved(
             base / "pieces", "tagging", vocabulary=VocabularySettings(kind="subwords", size=300)
@@ -95,11 +97,13 @@ def test_runs_are_described(runs, folders):
         "step": "iteration",
         "steps": 2,
         "channels": 2,
+        "channel": None,
         "labels": 16,
         "has_root": True,
         "can_clamp": True,
         "example": found["tagging"]["example"],
     }
+    assert found["parsing"]["channel"] == 0
     assert found["transformer"]["model"] == "transformer"
     assert (found["transformer"]["step"], found["transformer"]["steps"]) == ("layer", 1)
     assert found["transformer"]["labels"] is None
@@ -115,7 +119,7 @@ def test_names_are_those_of_folders_and_unique(folders):
     assert [run["name"] for run in again.listed()["runs"]] == ["mlm", "mlm-2", "mlm-3"]
 
 
-@pytest.mark.parametrize("name", ["mlm", "tagging", "classification"])
+@pytest.mark.parametrize("name", ["mlm", "tagging", "classification", "parsing"])
 def test_heads_and_labels_are_those_of_mean_field(runs, folders, name):
     (result,) = infer(runs, name, " ".join(SENTENCE))["results"]
     assert result["words"] == SENTENCE
@@ -133,14 +137,43 @@ def test_attention_of_a_transformer(runs, folders):
 
 
 @pytest.mark.parametrize(
-    "name", ["mlm", "tagging", "classification", "ner", "cogs", "transformer", "pieces"]
+    "name", ["mlm", "tagging", "classification", "ner", "cogs", "transformer", "pieces", "parsing"]
 )
 def test_answers_are_those_of_predict(runs, folders, name):
     sentences = [["the", "<mask>", "sleeps"], SENTENCE, ["<mask>", "<mask>"]]
     expected = predict(load_run(folders[name]), sentences)
     results = infer(runs, name, *sentences)["results"]
     for result, answer in zip(results, expected, strict=True):
+        answer = json.loads(as_json(answer)) if name == "parsing" else answer  # rounds numbers
         assert {"words": result["words"], **result["answer"]} == json.loads(json.dumps(answer))
+
+
+def test_labels_of_arcs_are_the_most_probable_ones(runs, folders):
+    """Of all arcs of some probability, and of no others."""
+    run = load_run(folders["parsing"])
+    (result,) = infer(runs, "parsing", SENTENCE)["results"]
+    for t, step in enumerate(posterior_of(run, SENTENCE).trace):
+        joint = step.arc_label_marginals[0].double()  # (4, 5, m), ROOT last
+        for i, shown in enumerate(result["arc_labels"][t]):
+            heads = [j for j in range(5) if float(joint[i, j].sum()) >= 0.01]
+            assert [arc["head"] for arc in shown] == ["root" if j == 4 else j for j in heads]
+            for j, arc in zip(heads, shown, strict=True):
+                number = int(joint[i, j].argmax())
+                assert arc["label"] == run.task.labels.name(number)
+                given_arc = float(joint[i, j, number] / joint[i, j].sum())
+                assert arc["p"] == pytest.approx(given_arc, abs=1.1e-4)
+
+
+@pytest.mark.parametrize("name", ["mlm", "tagging", "transformer", "pieces"])
+def test_other_runs_have_no_labels_of_arcs(runs, name):
+    (result,) = infer(runs, name, SENTENCE)["results"]
+    assert result["arc_labels"] is None
+
+
+@pytest.mark.parametrize("name", ["mlm", "cogs", "classification", "parsing", "transformer"])
+def test_answers_are_as_the_api_describes_them(runs, name):
+    answer = infer(runs, name, SENTENCE, ["dogs"])
+    assert InferAnswer.model_validate(answer, strict=True).run == name
 
 
 def test_a_batch_is_its_sentences_one_by_one(runs):
@@ -303,10 +336,18 @@ def test_meanings_without_data(folders, tmp_path: Path):
     ],
 )
 def test_pictures_are_those_of_the_command(runs, folders, fields, options):
-    expected = draw(str(folders["tagging"]), " ".join(SENTENCE), **options)
-    body = {"run": "tagging", "sentence": SENTENCE, **fields}
+    for run in ("tagging", "parsing"):
+        expected = draw(str(folders[run]), " ".join(SENTENCE), **{"kind": "arcs", **options})
+        body = {"run": run, "sentence": SENTENCE, **fields}
+        assert draw_file(runs, DrawRequest(**body)) == expected.svg()
+        assert draw_file(runs, DrawRequest(**body, format="html")) == expected.html()
+
+
+def test_the_tree_of_a_parser_is_a_picture(runs, folders):
+    expected = draw(str(folders["parsing"]), " ".join(SENTENCE), "tree")
+    body = {"run": "parsing", "sentence": SENTENCE, "kind": "tree"}
     assert draw_file(runs, DrawRequest(**body)) == expected.svg()
-    assert draw_file(runs, DrawRequest(**body, format="html")) == expected.html()
+    assert draw_file(runs, DrawRequest(**body, format="tex")) == expected.tikz()
 
 
 def test_pictures_show_clamps(runs):
@@ -320,6 +361,7 @@ def test_pictures_show_clamps(runs):
     ("fields", "named"),
     [
         ({"kind": "labels", "channel": 1}, "channel"),
+        ({"kind": "tree"}, "tree"),
         ({"channel": 7}, "channel 7"),
         ({"iteration": 9}, "iteration 9"),
         ({"threshold": float("nan")}, "threshold"),

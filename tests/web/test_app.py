@@ -84,7 +84,12 @@ def test_pictures_come_as_files(client):
 
 
 def test_openapi_describes_what_is_there(client):
-    paths = client.get("/api/v1/openapi.json").json()["paths"]
+    described = client.get("/api/v1/openapi.json").json()
+    arc = described["components"]["schemas"]["LabelledArc"]
+    assert set(arc["properties"]) == {"head", "label", "p"}
+    inferred = described["components"]["schemas"]["InferredSentence"]["properties"]
+    assert list(inferred) == list(infer(client, "the dog").json()["results"][0])
+    paths = described["paths"]
     assert set(paths) == {
         "/api/v1/runs",
         "/api/v1/infer",

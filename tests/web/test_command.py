@@ -134,12 +134,12 @@ main()
 
 def test_it_asks_for_nothing_from_anywhere(run, tmp_path: Path):
     """Python tells of every connection that is opened, and of every name that is looked up."""
-    heard = tmp_path / "heard"
+    contacted = tmp_path / "contacted"
     code = f"""
 import sys
 def hear(event, arguments):
     if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto", "subprocess.Popen"):
-        with open({str(heard)!r}, "a") as file:
+        with open({str(contacted)!r}, "a") as file:
             print(event, arguments[-1] if event == "socket.connect" else arguments[0], file=file)
 sys.addaudithook(hear)
 sys.argv = ["probformer", "explore", {str(run)!r}, "--port", "0", "--no-browser"]
@@ -161,7 +161,7 @@ main()
         assert client.get("/api/v1/runs/larger/meanings").status_code == 200
         process.terminate()
         process.communicate(timeout=20)
-    assert set(heard.read_text().splitlines()) <= {"socket.getaddrinfo 127.0.0.1"}
+    assert set(contacted.read_text().splitlines()) <= {"socket.getaddrinfo 127.0.0.1"}
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from helpers.blocks import ROOT, blocks_of
 from helpers.runs import PT, saved
 from helpers.serving import serving
 from probformer.web import guard, limits, requests
+from probformer.web.answers import LabelledArc
 from probformer.web.open_runs import OpenRuns
 
 TEXT = (ROOT / "docs/api.md").read_text(encoding="utf-8")
@@ -78,6 +79,7 @@ def test_the_line_for_curl(client):
 def test_errors_and_runs_are_shown_word_for_word(client):
     """But for the example, which depends on the data."""
     answers = [json.loads(block) for kind, block in BLOCKS if kind == "json"]
+    answers = [answer for answer in answers if isinstance(answer, dict)]
     (run,) = client.get("/api/v1/runs").json()["runs"]
     assert {**answers[0]["runs"][0], "example": run["example"]} == run
     error = next(answer for answer in answers if "error" in answer)
@@ -104,3 +106,11 @@ def test_limits_are_those_of_the_code():
         (guard.MAX_BYTES // 1024, "KB"),
     ):
         assert re.search(rf"\b{number:,}\s+{what}", TEXT), what
+    assert f"at least {limits.SMALLEST_ARC}" in TEXT
+
+
+def test_labels_of_arcs_are_shown_as_they_come():
+    (shown,) = [block for kind, block in BLOCKS if kind == "json" and block.startswith("[")]
+    for word in json.loads(shown):
+        for arc in word:
+            LabelledArc.model_validate(arc, strict=True)

@@ -10,6 +10,7 @@ from helpers.browser import (
     CHROMIUM,
     QUIET,
     Watch,
+    arc_labels,
     arcs,
     explorer,
     sentence,
@@ -220,6 +221,59 @@ def test_tags_and_classes(new_page):
     classifier.locator(".word").nth(0).click()
     classifier.get_by_role("button", name="ROOT", exact=True).click()
     expect(classifier.locator(".clamp-list li")).to_have_text(re.compile("she ← ROOT"))
+
+
+def test_arcs_of_a_parser_have_labels(new_page, tmp_path):
+    page = new_page("run=parser&from=0.05&text=" + quote(SENTENCE))
+    expect(page.get_by_label("0", exact=True)).to_be_checked()
+    expect(page.get_by_text(re.compile("The root of the predicted tree is “.*”"))).to_be_visible()
+
+    def labels_in_titles():
+        found = [re.fullmatch(r".+ ← .+  \d\.\d\d  (\S+) \d\.\d\d", arc) for arc in arcs(page)]
+        return [title[1] for title in found]
+
+    last = arc_labels(page)
+    assert last
+    assert last == labels_in_titles()
+    page.get_by_role("slider", name="iteration").press("Home")
+    assert arc_labels(page) == labels_in_titles() != last
+    page.get_by_role("slider", name="iteration").press("End")
+    expect(page.get_by_role("columnheader", name="label of the arc")).to_be_visible()
+    for row, text in zip(page.locator("tbody tr").all(), SENTENCE.split(), strict=True):
+        cells = [
+            cell.inner_text().split("\N{NO-BREAK SPACE}")[0] for cell in row.locator("td").all()
+        ]
+        (head, certain), (label, share) = (cell.split(" ") for cell in cells[:2])
+        (title,) = {arc for arc in arcs(page) if arc.startswith(f"{text} ← {head}  ")}
+        assert title.split("  ")[2].split(" ")[0] == label
+        assert float(title.split("  ")[1]) == pytest.approx(int(certain) / 100, abs=0.011)
+        assert float(title.rpartition(" ")[2]) == pytest.approx(int(share) / 100, abs=0.011)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Picture (SVG)").click()
+    download.value.save_as(tmp_path / "parser.svg")
+    written = [*ET.parse(tmp_path / "parser.svg").getroot().itertext()]
+    assert {*last} <= {*written}
+    page.get_by_label("1", exact=True).check()
+    assert not "".join(arc_labels(page))
+    expect(page.get_by_role("columnheader", name="label of the arc")).to_have_count(0)
+    page.get_by_label("all", exact=True).check()
+    assert not "".join(page.locator(".grid .arc-label").all_text_contents())
+    assert {*last} <= {
+        arc.split("  ")[2].split(" ")[0] for arc in arcs(page) if arc.count("  ") == 2
+    }
+
+
+def test_a_run_is_opened_in_its_channel(new_page):
+    page = new_page("run=reader&text=" + quote(SENTENCE))
+    expect(page.get_by_label("average")).to_be_checked()
+    page.get_by_label("Compare with").select_option("parser")
+    expect(page.get_by_label("0", exact=True).last).to_be_checked()
+    expect(page.get_by_label("average").first).to_be_checked()
+    page.get_by_label("average").last.check()
+    settle(page)
+    page.wait_for_timeout(300)  # the address follows with a delay
+    again = new_page(page.url.split("#")[1])
+    expect(again.get_by_label("average").last).to_be_checked()
 
 
 def test_pictures_and_pages_are_saved(new_page, tmp_path):

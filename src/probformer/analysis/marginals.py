@@ -13,9 +13,9 @@ from torch import Tensor
 
 from probformer.crf.evidence import Evidence
 from probformer.crf.posterior import Posterior
-from probformer.errors import InputError, counted, is_out_of_memory, require
+from probformer.errors import InputError, counted, require
 from probformer.models.readout import Output, evaluation_mode
-from probformer.runs.prediction import encoded_batch
+from probformer.runs.prediction import encoded_batch, explained_if_too_long
 from probformer.runs.run_folder import Run
 
 _MAX_SENTENCES, _MAX_PAIRS = 64, 2**17
@@ -23,6 +23,30 @@ _MAX_SENTENCES, _MAX_PAIRS = 64, 2**17
 _NO_WORDS = "a sentence must have words, got none"
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BestArcLabels:
+    """The most probable label of each arc, in the channel whose arcs have labels."""
+
+    channel: int
+    numbers: NDArray[np.int64]
+    """(T, n, n+1): of the arc to word i from word j, or from ROOT in the last column."""
+    probabilities: Floats
+    """(T, n, n+1): P(label | arc); 0 where the arc has the probability 0."""
+    names: Sequence[str] = ()
+    """Of the labels; none where they are latent."""
+
+    def name(self, number: int) -> str:
+        return self.names[number] if self.names else str(number)
+
+    def texts(self, at: int) -> list[list[str]]:
+        """(n, n+1) names, at the index of an iteration; "" where the arc has the probability 0."""
+        rows = zip(self.numbers[at].tolist(), self.probabilities[at], strict=True)
+        return [
+            [self.name(number) if p > 0 else "" for number, p in zip(*row, strict=True)]
+            for row in rows
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +69,8 @@ class SentenceMarginals:
     """(T,): of mean-field inference; None where it is not defined, as for a transformer."""
     output: Output | None = None
     """What the model computes of this sentence, from which the task takes its answer."""
+    arc_labels: BestArcLabels | None = None
+    """None where arcs have no labels."""
 
     @property
     def step(self) -> str:
@@ -153,23 +179,16 @@ def _infer(
     model, device = run.model, next(run.model.parameters()).device
     tokens, mask, word_of = encoded_batch(run.vocabulary, batch)
     observed = {} if evidence is None else {"evidence": evidence}
-    try:
-        with evaluation_mode(model):
-            posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
-            representation = model.encoder.representation(posterior)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        longest = max(map(len, batch))
-        what = f"a sentence of {counted(longest, 'word')} is too long for this machine"
-        raise InputError(f"out of memory: {what}") from None
+    with evaluation_mode(model), explained_if_too_long(max(map(len, batch))):
+        posterior = model.encoder(tokens.to(device), mask.to(device), trace=True, **observed)
+        representation = model.encoder.representation(posterior)
     steps = posterior.trace
     assert steps
     output = Output(representation, posterior, model.readout)
     for row, words in enumerate(batch):
         alone = output.sentence(row, len(word_of[row]))
         traced = [_marginals_of_row(step, row) for step in steps]
-        yield _by_word(words, np.array(word_of[row]), traced, alone)
+        yield _by_word(run, words, np.array(word_of[row]), traced, alone)
 
 
 def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...]]]:
@@ -190,12 +209,14 @@ def _batches(sentences: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, ...
 
 
 def _marginals_of_row(posterior: Posterior, row: int) -> dict[str, Tensor]:
-    names = ("head_marginals", "root_head_marginals", "z_marginals", "free_energy")
+    names = ["head_marginals", "root_head_marginals", "z_marginals", "free_energy"]
+    names.append("arc_label_marginals")
     found = {name: getattr(posterior, name) for name in names}
     return {name: value[row] for name, value in found.items() if value is not None}
 
 
 def _by_word(
+    run: Run,
     words: tuple[str, ...],
     word_of: NDArray[np.int64],
     steps: Sequence[dict[str, Tensor]],
@@ -221,4 +242,25 @@ def _by_word(
         None if labels is None else labels[:, first],
         over_time("free_energy"),
         output,
+        _best_labels(run, steps, first, belongs),
     )
+
+
+def _best_labels(
+    run: Run, steps: Sequence[dict[str, Tensor]], first: NDArray[np.int64], belongs: Floats
+) -> BestArcLabels | None:
+    """From P(head piece, label) of the first piece of each word, (padded length, …, m)."""
+    channel = run.model.encoder.labelled_channel
+    if channel is None:
+        return None
+    numbers, probabilities = [], []
+    for step in steps:
+        joint = step["arc_label_marginals"].double().cpu().numpy()
+        of_pieces = joint[first, : len(belongs)]
+        of_words = np.tensordot(of_pieces, belongs, (1, 0)).swapaxes(1, 2)
+        joint = np.concatenate([of_words, joint[first, len(joint) :]], 1)
+        total = joint.sum(-1)
+        numbers.append(joint.argmax(-1))
+        probabilities.append(joint.max(-1) / np.where(total > 0, total, 1))
+    names = run.task.arc_label_names
+    return BestArcLabels(channel, np.stack(numbers), np.stack(probabilities), names)

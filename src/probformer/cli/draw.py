@@ -19,16 +19,22 @@ def draw(
         Path | None, typer.Option(help="A .svg, .html, .tex or .txt file; by default the terminal.")
     ] = None,
     kind: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="arcs: heads as arcs over the words; iterations: arcs, animated over iterations "
-            "or layers; heat: a heat map of heads; labels: the most probable labels of each word, "
-            "and the words most likely to have them without context; factors, computation: the "
-            "factor graph and the computation graph of the model."
+            help="tree: the predicted tree of a parser; arcs: heads as arcs over the words, with "
+            "labels in the channel whose arcs have them; iterations: arcs, animated over "
+            "iterations or layers; heat: a heat map of heads; labels: the most probable labels of "
+            "each word, and the words most likely to have them without context; factors, "
+            "computation: the factor graph and the computation graph of the model. By default tree "
+            "for a parser without --channel, --iteration and --threshold, otherwise arcs."
         ),
-    ] = "arcs",
+    ] = None,
     channel: Annotated[
-        str | None, typer.Option(help="Number of a channel from 0, all, or average (the default).")
+        str | None,
+        typer.Option(
+            help="Number of a channel from 0, all, or average; by default the channel of a parser, "
+            "or the one whose arcs have labels, otherwise average."
+        ),
     ] = None,
     iteration: Annotated[int | None, ITERATION] = None,
     threshold: Annotated[

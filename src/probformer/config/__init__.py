@@ -14,24 +14,26 @@ from probformer.config.factor_settings import (
 from probformer.config.reading import from_dict, from_toml, to_dict, to_toml
 from probformer.config.run_settings import (
     BuiltinData,
-    ClassificationSettings,
-    CogsSettings,
     CosineSchedule,
     DataSettings,
     FileData,
     GoldHeads,
-    MaskedLMSettings,
-    NERSettings,
-    ParsingSettings,
     PlateauSchedule,
     Precision,
     RunSettings,
-    TaggingSettings,
-    TaskSettings,
     TrainingSettings,
     VocabularySettings,
 )
 from probformer.config.settings import EncoderSettings, Inference, TransformerSettings
+from probformer.config.task_settings import (
+    ClassificationSettings,
+    CogsSettings,
+    MaskedLMSettings,
+    NERSettings,
+    ParsingSettings,
+    TaggingSettings,
+    TaskSettings,
+)
 
 __all__ = [
     "ArcLabelSettings",

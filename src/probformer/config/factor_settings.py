@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from probformer.config.reading import Settings
-from probformer.errors import require, require_whole
+from probformer.errors import require, require_between, require_whole
 
 GlobalMode = Literal["all-dep", "dep-split", "single-split"]
 
@@ -87,9 +87,18 @@ class RootSettings(Settings):
 
     labels: int
     """d_root, the number of labels of ROOT."""
+    initial_scores: float = 1.0
+    """Standard deviation of T′ before training."""
 
     def check(self) -> None:
         require_whole("labels", self.labels)
+        require_between("initial_scores", self.initial_scores, 0)
+
+
+ROOT_OF_PARSERS = RootSettings(labels=1, initial_scores=0.1)
+"""Where heads form trees or arcs have labels, and no ROOT is given. Scores of heads are multiplied
+by 1/λ_H = d: with the published deviation of 1, all words start with the same few labels, and a
+parser takes several epochs to leave that state."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from probformer.config.factor_settings import (
+    ROOT_OF_PARSERS,
     ArcLabelSettings,
     GlobalSettings,
     PotentialSettings,
@@ -194,12 +195,12 @@ class EncoderSettings(Settings):
             arcs = replace(arcs, count=labels)
         message = "encoder.arc_labels needs data with labels of arcs (deprel)"
         require(bool(labels) or arcs is None, message)
-        return replace(self, arc_labels=arcs, root=self.root or RootSettings(labels=1))
+        return replace(self, arc_labels=arcs, root=self.root or ROOT_OF_PARSERS)
 
     def _check_arcs(self) -> None:
         """Trees and arcs with labels have a ROOT, and no heads but words and ROOT."""
         if self.root is None:
-            object.__setattr__(self, "root", RootSettings(labels=1))
+            object.__setattr__(self, "root", ROOT_OF_PARSERS)
         mode = None if self.globals is None else self.globals.mode
         which = "heads form trees" if self.inference.has_trees else "arcs have labels"
         message = f"globals.mode must not be 'all-dep' where {which}: a global is no word"

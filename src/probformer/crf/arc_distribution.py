@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from probformer.crf.structures import Labelled, Structure, summed_over_labels
-from probformer.sentinels import ROOT, UNOBSERVED
+from probformer.sentinels import ROOT
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,25 +90,17 @@ class ArcDistribution:
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
         """Heads drawn from the distribution, (B, count, n); `sentinels.ROOT`, and 0 at padding.
 
-        One word after the other, from its marginals given the heads of the words before it.
-
         Args:
             count: How many to draw for each sentence.
             generator: Where random numbers come from, on the CPU.
         """
-        scores, forbidden = (x.repeat_interleave(count, 0) for x in self._arcs())
-        n, drawn = scores.shape[2], []
-        for word in range(n):
-            p = self.structure.marginals(scores, forbidden)[:, 0, word].double().cpu()
-            p = p.clamp(min=0) + (p.sum(-1, keepdim=True) == 0)  # at padding anything
-            head = torch.multinomial(p, 1, generator=generator).to(scores.device)
-            observed = torch.full((len(head), 1, n), UNOBSERVED, device=scores.device)
-            observed[:, 0, word] = head.squeeze(1)
-            forbidden = self.structure.condition(forbidden, observed)
-            drawn.append(head)
-        heads = torch.cat(drawn, 1) if drawn else forbidden.new_zeros(len(scores), 0)
-        heads = torch.where(heads == n, ROOT, heads)
-        return heads.unflatten(0, (-1, count))
+        scores, forbidden = self._arcs()
+        n = scores.shape[2]
+        if not n:
+            return torch.zeros(len(scores), count, 0, dtype=torch.long, device=scores.device)
+        heads = self.structure.sample(scores, forbidden, count, generator).squeeze(2)
+        heads = heads.masked_fill(forbidden.all(-1), 0)  # at padding
+        return torch.where(heads == n, ROOT, heads)
 
     def _arcs(self) -> tuple[Tensor, Tensor]:
         """Scores of arcs, and which are forbidden, (B, 1, n, n+1)."""

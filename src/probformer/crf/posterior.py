@@ -48,7 +48,12 @@ class Posterior:
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], **more: list[Posterior] | None) -> Posterior:
-        """From tensors by name: those whose name is not a field go to `others`."""
+        """From tensors by name.
+
+        Args:
+            tensors: those whose name is not a field go to `others`.
+            more: fields that are no tensors.
+        """
         others = {name: tensor for name, tensor in tensors.items() if name not in _FIELDS}
         known = {name: tensor for name, tensor in tensors.items() if name in _FIELDS}
         return cls(**known, others=others, **more)  # type: ignore[arg-type]

@@ -58,23 +58,23 @@ def count_attachments(
         message = f"{name} must have {n} values, one for each word, got {found}"
         require(found == n, message)
     known = np.array([head != UNOBSERVED for head in gold_heads], dtype=bool)
-    spoken = known & ~np.asarray(punctuation, dtype=bool)
+    no_punctuation = known & ~np.asarray(punctuation, dtype=bool)
     right = known & _equal(gold_heads, heads)
     counts = {
         "uas_right": right,
         "uas_words": known,
-        "uas_nopunct_right": right & spoken,
-        "uas_nopunct_words": spoken,
+        "uas_nopunct_right": right & no_punctuation,
+        "uas_nopunct_words": no_punctuation,
     }
     if gold_labels is not None and labels is not None:
-        gold_types, types = _without_subtypes(gold_labels), _without_subtypes(labels)
+        gold_types, types = without_subtypes(gold_labels), without_subtypes(labels)
         labelled = right & _equal(gold_types, types)
         content = known & _content(gold_types)
         counts |= {
             "las_right": labelled,
             "las_words": known,
-            "las_nopunct_right": labelled & spoken,
-            "las_nopunct_words": spoken,
+            "las_nopunct_right": labelled & no_punctuation,
+            "las_nopunct_words": no_punctuation,
             "las_subtypes_right": right & _equal(gold_labels, labels),
             "las_subtypes_words": known,
             "clas_right": labelled & content,
@@ -127,7 +127,8 @@ def is_punctuation(words: Sequence[str], upos: Sequence[str] | None = None) -> N
     )
 
 
-def _without_subtypes(labels: Sequence[str]) -> list[str]:
+def without_subtypes(labels: Sequence[str]) -> list[str]:
+    """The universal relations: "nsubj" of "nsubj:pass"."""
     return [label.partition(":")[0] for label in labels]
 
 

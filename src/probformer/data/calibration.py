@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +45,30 @@ def count_calibration(confidences: ArrayLike, right: ArrayLike) -> dict[str, flo
         for name, weights in sums.items()
         for number, total in enumerate(np.bincount(bins, weights, BINS))
     }
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """The predictions with a confidence between two limits."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float | None
+    """Their mean confidence, None if there are none."""
+    right: float | None
+    """The share of right ones."""
+
+
+def calibration_bins(counts: Mapping[str, float]) -> list[CalibrationBin]:
+    """All bins in order; argument as for `calibration_error`."""
+    found = []
+    for number in range(BINS):
+        names = (f"ece_{number:02}_{what}" for what in ("count", "confidence", "right"))
+        count, *sums = (counts[name] for name in names)
+        means = [x / count if count else None for x in sums]
+        found.append(CalibrationBin(number / BINS, (number + 1) / BINS, int(count), *means))
+    return found
 
 
 def calibration_error(counts: Mapping[str, float]) -> float:

@@ -28,6 +28,8 @@ class Sentence:
     path: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)
     """The file, and the number of the line with the first word."""
+    lines: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    """The number of each word's line, where other lines are among them."""
 
     def __len__(self) -> int:
         return len(self.words)
@@ -35,12 +37,13 @@ class Sentence:
     def place(self, word: int = 0) -> str:
         """The file and line of a word, and the id of the sentence if it has one, for messages.
 
-        The line is exact where each word has a line and no other line is among them, as in
-        CoNLL-2003.
+        The line is exact where each word has one of its own, as in CoNLL-2003 and CoNLL-U. A
+        sentence without columns is on one line.
         """
         if not self.path:
             return f"the sentence {' '.join(self.words)!r}"
-        return place_in_file(self.path, self.line + (word if self.columns else 0), self.id)
+        line = self.lines[word] if self.lines else self.line + (word if self.columns else 0)
+        return place_in_file(self.path, line, self.id)
 
 
 def place_in_file(path: str, line: int, sentence: str = "") -> str:

@@ -53,6 +53,21 @@ class ProbformerModel(ProbformerPreTrainedModel):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> BaseModelOutputWithPooling:
+        """The representation of each word and, with ROOT or CLS, that of the sentence.
+
+        Args:
+            input_ids: (B, n), the ids of words.
+            attention_mask: (B, n), 1 for words and 0 for padding on either side; all words if None.
+            output_attentions: Whether to return the head marginals of each iteration.
+            output_hidden_states: Whether to return the scores after each iteration.
+
+        Returns:
+            `last_hidden_state` (B, n, d), `pooler_output` (B, d_root), `hidden_states` and
+            `attentions`.
+
+        Raises:
+            InputError: Shapes do not fit.
+        """
         outputs = self.encode(input_ids, attention_mask, output_attentions, output_hidden_states)
         found: dict[str, Any] = {
             "last_hidden_state": outputs.last_hidden_state,

@@ -66,12 +66,25 @@ class Encoder(nn.Module):
     """Whether heads are variables of the model, which a parser can learn."""
 
     @property
+    def labelled_channel(self) -> int | None:
+        """The channel whose arcs have labels; None if there is none."""
+        factor = self.potentials.labelling
+        return None if factor is None else factor.labelled_channel
+
+    @property
     def embedding(self) -> nn.Embedding:
         """The scores S of each word, as an embedding of d dimensions."""
         return self.word_scores
 
     def embed(self, words: Tensor) -> Tensor:
-        """The scores S of words (B, n): (B, n, d), without context."""
+        """The scores S of words, without context.
+
+        Args:
+            words: (B, n) long.
+
+        Returns:
+            (B, n, d).
+        """
         return self.word_scores(words)
 
     def label_distributions(self) -> Tensor:
@@ -80,7 +93,12 @@ class Encoder(nn.Module):
         return (scores / self.settings.inference.lambda_z).softmax(-1)
 
     def can_pack(self, reads_single_words: bool, precision: str) -> bool:
-        """Whether kernels support these settings for packed sentences; else they are padded."""
+        """Whether kernels support these settings for packed sentences; else they are padded.
+
+        Args:
+            reads_single_words: whether the read-out maps each word by itself.
+            precision: that of matrix products: "fp32", "tf32" or "bf16".
+        """
         kernels = kernels_support(self.settings.inference) and self.potentials.labelling is None
         return reads_single_words and self.potentials.is_by_word and kernels
 
@@ -133,14 +151,21 @@ class Encoder(nn.Module):
         )
 
     def representation(self, posterior: Posterior) -> Tensor:
-        """The input of a task's layer: (B, n, d), or (B, d_root) for the read-out "root"."""
-        read = {
+        """The input of a task's layer.
+
+        Args:
+            posterior: a result of this encoder.
+
+        Returns:
+            (B, n, d), or (B, d_root) for the read-out "root".
+        """
+        found = {
             "scores": posterior.z_scores,
             "marginals": posterior.z_marginals,
             "root": posterior.root_scores,
         }[self.settings.readout]
-        assert read is not None
-        return read
+        assert found is not None
+        return found
 
     def penalty(self) -> Tensor:
         """‖T‖_F of the words' potential, not squared: the paper's L2 term."""

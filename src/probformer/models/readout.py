@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from probformer.crf.evidence import Evidence
 from probformer.crf.posterior import Posterior
 from probformer.models.encoder import Encoder
 from probformer.models.transformer import Transformer
@@ -95,6 +96,7 @@ class Model(nn.Module):
         mask: Tensor,
         attention: bool = False,
         packing: Packing | None = None,
+        evidence: Evidence | None = None,
     ) -> Output:
         """Run the encoder; the read-out is left to the task, which may need it for few words.
 
@@ -103,11 +105,13 @@ class Model(nn.Module):
             mask: (B, n) bool, false on padding.
             attention: Whether the posterior has head marginals; it is faster without.
             packing: Where sentences are, if `words` is one row of them laid end to end.
+            evidence: Observed variables, if the encoder supports evidence.
 
         Returns:
             Representation and posterior, with the read-out to apply.
         """
-        posterior = self.encoder(words, mask, attention=attention, packing=packing)
+        observed = {} if evidence is None else {"evidence": evidence}
+        posterior = self.encoder(words, mask, attention=attention, packing=packing, **observed)
         return Output(self.encoder.representation(posterior), posterior, self.readout)
 
 

@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import safetensors
 from safetensors.torch import load_file, save_file
@@ -46,13 +47,26 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Write or replace a file."""
+    with replacing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which replaces the one at `path` when the context ends without error."""
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected a file to write to")
     if path.exists() and not path.is_file():  # a terminal or a pipe
-        path.write_bytes(content)
+        with path.open("wb") as file:
+            yield file
         return
     temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(content)
+    try:
+        with temporary.open("wb") as file:
+            yield file
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
     _put(temporary, path)
 
 

@@ -1,7 +1,7 @@
 """README.md of a run folder: a model card.
 
-It begins with the metadata of Hugging Face. The licence of the weights is chosen by whoever shares
-them; the card states the licence of the data if it is known.
+It begins with the metadata of Hugging Face. The licence of the weights is for those who share them
+to choose; the card states the licence of the data if it is known.
 """
 
 from __future__ import annotations

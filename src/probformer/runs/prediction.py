@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from probformer.data.layout import padded
 from probformer.data.vocabulary import MASK, Vocabulary
-from probformer.errors import counted, require
+from probformer.errors import InputError, counted, is_out_of_memory, require
 from probformer.models.readout import evaluation_mode
 from probformer.runs.run_folder import Run, load_run
 from probformer.viz.words import escaped
@@ -66,6 +67,18 @@ def check_length(run: Run, words: Sequence[str], where: str) -> None:
         length = len(run.vocabulary.encode(words).ids)
         table = f"the position table has places for {positions}"
         require(length <= positions, f"{where} has {length} tokens, {table}")
+
+
+@contextmanager
+def explained_if_too_long(words: int) -> Iterator[None]:
+    """Within the context, lack of memory is an `InputError` that names the sentence's length."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        what = f"a sentence of {counted(words, 'word')} is too long for this machine"
+        raise InputError(f"out of memory: {what}") from None
 
 
 def note_unknown(run: Run, words: Iterable[str]) -> None:

@@ -65,6 +65,12 @@ class Run:
     model: Model
     """The encoder, `model.encoder`, and the task's layer on top of it, `model.readout`."""
 
+    @property
+    def channel(self) -> int | None:
+        """The channel whose arcs have labels, or whose heads are a parser's; None without one."""
+        labelled = self.model.encoder.labelled_channel
+        return self.task.channel if labelled is None else labelled
+
 
 def holds_run(folder: Path) -> bool:
     """Whether the folder has weights of a finished epoch, which must not be overwritten."""
@@ -196,6 +202,16 @@ def encoder_settings(values: Mapping[str, Any]) -> EncoderSettings | Transformer
     """The encoder's settings from config.json."""
     classes = {"transformer": TransformerSettings, "pt": EncoderSettings}
     return from_dict(classes[values["kind"]], values)
+
+
+def saved_encoder_settings(folder: Path) -> EncoderSettings | TransformerSettings:
+    """The encoder's settings of a run, with what the classes of its task have decided."""
+    path = folder / "config.json"
+    config = read_json(path)
+    try:
+        return encoder_settings(config["encoder"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: is damaged: {error!r}") from None
 
 
 def _settings(folder: Path, config: Mapping[str, Any]) -> RunSettings:

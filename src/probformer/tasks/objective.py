@@ -31,7 +31,15 @@ class Objective(Protocol):
         ...
 
     def loss(self, output: Output, batch: Batch) -> Tensor:
-        """The mean losses of the batch's chunks, added up: a scalar."""
+        """The loss to minimise.
+
+        Args:
+            output: The model's output for the batch, with head marginals if `needs_heads`.
+            batch: Inputs, targets and their weights.
+
+        Returns:
+            The mean losses of the batch's chunks, added up: a scalar.
+        """
         ...
 
 

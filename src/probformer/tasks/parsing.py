@@ -1,4 +1,4 @@
-"""Parsing: for each sentence a dependency tree, with labels of arcs and with tags if asked for.
+"""Parsing: for each sentence a dependency tree, labels of arcs, and the tags of `task.tags`.
 
 The heads of one channel, with their labels, are the tree. The loss is −log P(gold tree and labels)
 under Q of the last iteration. Where only a part of them is known, it is −log of the sum over all
@@ -9,20 +9,19 @@ trees and labels that agree with it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from probformer.config import EncoderSettings, ParsingSettings, TransformerSettings
 from probformer.crf.arc_distribution import ArcDistribution
-from probformer.crf.decoding import decode
+from probformer.crf.evidence import Evidence
 from probformer.crf.structures import ProjectiveTrees, SpanningTrees, Structure, structure_named
-from probformer.data.attachment import attachment_scores, count_attachments, is_punctuation
-from probformer.data.calibration import calibration_error, count_calibration
+from probformer.data.attachment import is_punctuation
+from probformer.data.breakdown import ScoreTable, breakdown
 from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.parsed import Parse
 from probformer.data.sentence import Sentence
@@ -32,20 +31,30 @@ from probformer.models.biaffine import Biaffine
 from probformer.models.encoder import Encoder
 from probformer.models.readout import Output
 from probformer.models.transformer import Transformer
-from probformer.sentinels import ROOT, UNOBSERVED
+from probformer.sentinels import UNOBSERVED
 from probformer.tasks.batch import Batch, Targets
 from probformer.tasks.labels import IGNORE, Labels
+from probformer.tasks.parse_counts import (
+    UNKNOWN,
+    GoldParse,
+    count_details,
+    count_scores,
+    gold_parse,
+    parsing_scores,
+)
+from probformer.tasks.parse_distribution import ParseDistribution
 from probformer.tasks.task import Counts, CountsSoFar, Task, weighted_loss
 
+_CountSentence = Callable[[GoldParse, Parse], Mapping[str, float]]
 LABELS = "deprel"
 """The column of the data that has the labels of arcs."""
-_UNKNOWN = "_"
 
 
 class Parsing(Task):
     """The classes are the labels and tags of the training data; others count as wrong."""
 
     name = "task.kind 'parsing'"
+    counts_confidences = True
 
     def __init__(self, settings: ParsingSettings, vocabulary: Vocabulary) -> None:
         super().__init__(vocabulary)
@@ -54,7 +63,7 @@ class Parsing(Task):
         self.tags = {column: Labels() for column in settings.tags}
         self.structure = structure_named(settings.heads or "tree", settings.single_root)
         self._gold = SpanningTrees(settings.single_root)
-        self._has_channel = True
+        self._has_channel, self._channels = True, 1
         self._opened = [0, 0]  # heads and sentences of which the structure has no tree
 
     @property
@@ -74,6 +83,14 @@ class Parsing(Task):
     def arc_label_names(self) -> Sequence[str]:
         return self.labels.names
 
+    @property
+    def predicts_trees(self) -> bool:
+        return True
+
+    @property
+    def channel(self) -> int | None:
+        return self.settings.channel if self._has_channel else None
+
     def learn_classes(self, sentences: Iterable[Sentence]) -> None:
         labels, heads = set[str](), 0
         tags: dict[str, set[str]] = {column: set() for column in self.tags}
@@ -84,8 +101,8 @@ class Parsing(Task):
             for column, found in tags.items():
                 found |= {*sentence.columns[column]}
         require(heads > 0, "task.kind 'parsing' needs training data with heads, got none")
-        self.labels = Labels(sorted(labels - {_UNKNOWN}))
-        self.tags = {column: Labels(sorted(found - {_UNKNOWN})) for column, found in tags.items()}
+        self.labels = Labels(sorted(labels - {UNKNOWN}))
+        self.tags = {column: Labels(sorted(found - {UNKNOWN})) for column, found in tags.items()}
 
     def encoder_settings(
         self, settings: EncoderSettings | TransformerSettings
@@ -99,11 +116,7 @@ class Parsing(Task):
         return settings.for_parser(channel, len(self.labels))
 
     def check(self, sentence: Sentence) -> None:
-        fault = None if sentence.heads is None else self._gold.fault(sentence.heads)
-        if fault is not None:
-            word, reason = fault
-            where = f"{sentence.place(word)}: word {word + 1}, {sentence.words[word]!r},"
-            raise InputError(f"{where} {reason}")
+        _check_tree(sentence, self._gold)
         for column in self.tags:
             if column not in sentence.columns:
                 known = ", ".join(sentence.columns) or "none"
@@ -120,7 +133,7 @@ class Parsing(Task):
 
     def build_readout(self, encoder: Encoder | Transformer) -> nn.Module:
         self.encoder_settings(encoder.settings)
-        self._has_channel = encoder.infers_heads
+        self._has_channel, self._channels = encoder.infers_heads, encoder.settings.channels
         layers: dict[str, nn.Module] = {
             column: nn.Linear(encoder.width, len(labels)) for column, labels in self.tags.items()
         }
@@ -135,7 +148,7 @@ class Parsing(Task):
         self.check(sentence)
         n = len(sentence)
         gold = [UNOBSERVED] * n if sentence.heads is None else [*sentence.heads]
-        labels, upos = sentence.columns.get(LABELS, (_UNKNOWN,) * n), sentence.columns.get("upos")
+        labels, upos = sentence.columns.get(LABELS, (UNKNOWN,) * n), sentence.columns.get("upos")
         fields = {
             "gold_head": gold,
             "head": self._learnable(gold),
@@ -220,41 +233,73 @@ class Parsing(Task):
         return arcs.log_partition() - known.log_partition()
 
     def count(self, output: Output, batch: Batch) -> CountsSoFar:
-        arcs = self.arcs(output, batch.mask)
+        return self._count(output, batch, count_scores)
+
+    def count_details(self, output: Output, batch: Batch) -> CountsSoFar:
+        return self._count(output, batch, count_details)
+
+    def _count(self, output: Output, batch: Batch, count: _CountSentence) -> CountsSoFar:
+        found = self.distribution(output, batch.mask)
+        total = {"loss": float(self._sentence_losses(found.arcs, batch).detach().sum())}
+        total["heads"] = float((batch.targets["head"] != IGNORE).sum())
         targets = {name: target.cpu().numpy() for name, target in batch.targets.items()}
-        total: dict[str, float] = {"loss": float(self._sentence_losses(arcs, batch).detach().sum())}
-        total["heads"] = float((targets["head"] != IGNORE).sum())
-        parses = self._parses(output, batch.mask, arcs)
-        for row, parse in enumerate(parses):
-            sentence = {name: target[row, : len(parse.heads)] for name, target in targets.items()}
-            for name, value in self._count_sentence(parse, sentence).items():
+        for row, parse in enumerate(found.best(self.settings.decoder)):
+            own = {name: target[row, : len(parse.heads)] for name, target in targets.items()}
+            for name, value in count(gold_parse(own, self.labels, self.tags), parse).items():
                 total[name] = total.get(name, 0.0) + value
         return total
 
-    def _count_sentence(self, parse: Parse, gold: Mapping[str, Any]) -> dict[str, float]:
-        labels = None
-        if parse.labels is not None:
-            labels = [_UNKNOWN if x == IGNORE else self.labels.name(x) for x in gold["label"]]
-        heads = gold["gold_head"]
-        counts = count_attachments(heads, labels, parse.heads, parse.labels, gold["punctuation"])
-        known = heads != UNOBSERVED
-        confidences = np.array(parse.head_probabilities)[known]
-        counts |= count_calibration(confidences, (heads == parse.heads)[known])
-        for column, tags in parse.tags.items():
-            names = self.tags[column]
-            given = [x != IGNORE for x in gold[column]]
-            numbers = [names.number(tag) for tag in tags]
-            counts[f"{column}_words"] = float(sum(given))
-            counts[f"{column}_right"] = float((np.array(numbers) == gold[column]).sum())
-        return counts
-
     def metrics(self, counts: Counts) -> dict[str, float]:
-        found = {"loss": counts["loss"] / max(counts["heads"], 1), **attachment_scores(counts)}
-        for column in self.tags:
-            found[column] = counts[f"{column}_right"] / max(counts[f"{column}_words"], 1)
-        return {**found, "ece": calibration_error(counts), "score": found[self.metric]}
+        scores = parsing_scores(counts, self.tags)
+        loss = counts["loss"] / max(counts["heads"], 1)
+        return {"loss": loss, **scores, "score": scores[self.metric]}
+
+    def details(self, counts: Counts) -> list[ScoreTable]:
+        return breakdown(counts)
 
     # Answers
+
+    def check_given(self, sentence: Sentence, decoder: str | None = None) -> None:
+        """Check that there is a tree with the heads that a sentence is given.
+
+        Args:
+            sentence: Its `heads` may be known for some words only.
+            decoder: That of the tree; by default the one of the settings.
+
+        Raises:
+            InputError: There is no such tree.
+        """
+        projective = [ProjectiveTrees(self.settings.single_root)]
+        for structure in (self._gold, self.structure, *(projective * (decoder == "projective"))):
+            _check_tree(sentence, structure)
+
+    def evidence(self, heads: Tensor, labels: Tensor) -> Evidence | None:
+        """What is known of a tree as evidence for the encoder; None if that infers no heads.
+
+        Args:
+            heads: (B, n): positions, `sentinels.ROOT` or `sentinels.UNOBSERVED`.
+            labels: (B, n): labels of arcs, or `sentinels.UNOBSERVED`.
+        """
+        if not self._has_channel:
+            return None
+        observed = heads.new_full((len(heads), self._channels, heads.shape[1]), UNOBSERVED)
+        observed[:, self.settings.channel] = heads
+        return Evidence(heads=observed, arc_labels=labels if len(self.labels) else None)
+
+    def distribution(self, output: Output, mask: Tensor) -> ParseDistribution:
+        """The distribution over the parses of a batch.
+
+        Args:
+            output: The model's output.
+            mask: (B, n), true where there is a word; words come first.
+        """
+        tags = {
+            column: (self.tags[column], scores.float().softmax(-1))
+            for column, scores in self._tag_scores(output).items()
+        }
+        lengths: list[int] = mask.sum(1).tolist()
+        arcs = self.arcs(output, mask)
+        return ParseDistribution(arcs, lengths, self.labels, tags, self.settings.single_root)
 
     def parses(self, output: Output, mask: Tensor, heads: Tensor | None = None) -> list[Parse]:
         """The predicted trees of a batch.
@@ -264,48 +309,16 @@ class Parsing(Task):
             mask: (B, n), true where there is a word; words come first.
             heads: (B, n), heads that the trees are to have, `UNOBSERVED` where any will do.
         """
-        arcs = self.arcs(output, mask)
-        return self._parses(output, mask, arcs if heads is None else arcs.given(heads))
-
-    def _parses(self, output: Output, mask: Tensor, arcs: ArcDistribution) -> list[Parse]:
-        marginals = arcs.marginals()
-        scores = marginals if self.settings.decoder == "mbr" else arcs.arc_scores()
-        lengths = mask.sum(1).tolist()
-        heads = torch.full(mask.shape, ROOT)
-        for row, (length, own) in enumerate(
-            zip(lengths, scores.detach().double().cpu().numpy(), strict=True)
-        ):
-            if length:
-                heads[row, :length] = torch.from_numpy(self._tree(own[:length], length))
-        heads = heads.to(mask.device)
-        index = torch.where(heads == ROOT, mask.shape[1], heads).unsqueeze(2)
-        certain = marginals.gather(2, index).squeeze(2).clamp(0, 1)
-        best: dict[str, tuple[Tensor, Tensor]] = {}
-        if len(self.labels):
-            best[LABELS] = _best(arcs.labels_of(heads))
-        for column, logits in self._tag_scores(output).items():
-            best[column] = _best(logits.float().softmax(-1))
-        values = {name: (p.tolist(), at.tolist()) for name, (p, at) in best.items()}
-        columns = {LABELS: self.labels, **self.tags}
-        return [
-            _parse(heads[row], certain[row], values, columns, row, length)
-            for row, length in enumerate(lengths)
-        ]
-
-    def _tree(self, scores: NDArray[Any], length: int) -> NDArray[np.int64]:
-        projective = isinstance(self.structure, ProjectiveTrees)
-        decoder = "projective" if projective else "tree"
-        return decode(scores[:, :length], scores[:, -1], decoder, self.settings.single_root)
+        found = self.distribution(output, mask)
+        found = found if heads is None else found.given(heads)
+        return found.best(self.settings.decoder)
 
     def answer(
         self, output: Output, words: Sequence[str], word_of: Sequence[int]
     ) -> dict[str, Any]:
         mask = torch.ones(1, len(words), dtype=torch.bool, device=output.representation.device)
         (parse,) = self.parses(output, mask)
-        found = {"heads": parse.heads, "labels": parse.labels, "tags": dict(parse.tags)}
-        found["head_probabilities"] = parse.head_probabilities
-        found["label_probabilities"] = parse.label_probabilities
-        return {"words": words, **{name: x for name, x in found.items() if x is not None}}
+        return {"words": words, **parse.as_dict()}
 
     def as_text(self, answer: Mapping[str, Any]) -> str:
         """Each word with the number of its head, 0 for ROOT, and the label."""
@@ -314,34 +327,13 @@ class Parsing(Task):
         return " ".join("/".join(parts) for parts in zip(*columns, strict=True))
 
 
+def _check_tree(sentence: Sentence, structure: Structure) -> None:
+    fault = None if sentence.heads is None else structure.fault(sentence.heads)
+    if fault is not None:
+        word, reason = fault
+        where = f"{sentence.place(word)}: word {word + 1}, {sentence.words[word]!r},"
+        raise InputError(f"{where} {reason}")
+
+
 def _number(names: Labels, name: str) -> int:
-    return IGNORE if name == _UNKNOWN else names.number(name)
-
-
-def _best(p: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest probability of each word, and what has it, (B, n) each."""
-    largest = p.max(-1)
-    return largest.values, largest.indices
-
-
-def _parse(
-    heads: Tensor,
-    certain: Tensor,
-    values: Mapping[str, tuple[list[list[float]], list[list[int]]]],
-    names: Mapping[str, Labels],
-    row: int,
-    length: int,
-) -> Parse:
-    found = {
-        column: ([names[column].name(x) for x in at[row][:length]], p[row][:length])
-        for column, (p, at) in values.items()
-    }
-    labels, p_labels = found.pop(LABELS, (None, None))
-    return Parse(
-        heads[:length].tolist(),
-        certain[:length].tolist(),
-        labels,
-        p_labels,
-        {column: tags for column, (tags, _) in found.items()},
-        {column: p for column, (_, p) in found.items()},
-    )
+    return IGNORE if name == UNKNOWN else names.number(name)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from probformer.config import EncoderSettings, TransformerSettings
+from probformer.data.breakdown import ScoreTable
 from probformer.data.encoded import EncodedSentence, EncodedSplit, Tokens
 from probformer.data.sentence import Sentence
 from probformer.data.vocabulary import Vocabulary
@@ -51,6 +52,9 @@ class Task(ABC):
     """Whether sentences with missing or wrong annotation are left out, with a warning, instead of
     raising an error."""
 
+    counts_confidences = False
+    """Whether `count` returns the counts of `data.calibration`, too."""
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._left_out: list[str] = []
@@ -69,6 +73,16 @@ class Task(ABC):
     def arc_label_names(self) -> Sequence[str]:
         """The names of the labels of arcs, empty where they have none."""
         return ()
+
+    @property
+    def predicts_trees(self) -> bool:
+        """Whether answers have the "heads" of a tree, and may have their "labels"."""
+        return False
+
+    @property
+    def channel(self) -> int | None:
+        """The channel whose heads the task supervises; None if there is none."""
+        return None
 
     # Classes
 
@@ -170,7 +184,13 @@ class Task(ABC):
         return self.evaluation_batch(split, indices, plan)
 
     def evaluation_batch(self, split: EncodedSplit, indices: Indices, plan: Plan = PLAIN) -> Batch:
-        """A batch for evaluation, the same for every model; arguments as for `training_batch`."""
+        """A batch for evaluation, the same for every model.
+
+        Args:
+            split: The encoded split.
+            indices: The numbers of the sentences in the split.
+            plan: The layout, and what losses are averaged over.
+        """
         tokens = split.gather(indices)
         return build_batch(tokens, self.targets(tokens), plan)
 
@@ -195,7 +215,12 @@ class Task(ABC):
 
     @abstractmethod
     def count(self, output: Output, batch: Batch) -> CountsSoFar:
-        """The sums over a batch that `metrics` needs; arguments as for `loss`."""
+        """The sums over a batch that `metrics` needs.
+
+        Args:
+            output: The model's output for the batch, with head marginals if `needs_heads`.
+            batch: Inputs, targets and their weights.
+        """
 
     @abstractmethod
     def metrics(self, counts: Counts) -> dict[str, float]:
@@ -207,6 +232,23 @@ class Task(ABC):
         Returns:
             "loss", the main metric, and "score", the higher the better, among others.
         """
+
+    def count_details(self, output: Output, batch: Batch) -> CountsSoFar:
+        """The sums over a batch that `metrics` and `details` need; by default those of `count`.
+
+        Args:
+            output: The model's output for the batch, with head marginals if `needs_heads`.
+            batch: Inputs, targets and their weights.
+        """
+        return self.count(output, batch)
+
+    def details(self, counts: Counts) -> list[ScoreTable]:
+        """Tables that say where predictions on a split are right and wrong; by default none.
+
+        Args:
+            counts: Sums over its batches of what `count_details` returns.
+        """
+        return []
 
     # Answers
 

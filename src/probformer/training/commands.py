@@ -10,17 +10,15 @@ from pathlib import Path
 
 from probformer.config import RunSettings
 from probformer.config.lookup import read_settings
-from probformer.data.corpus import build_vocabulary, load_corpus, load_split
+from probformer.data.corpus import build_vocabulary, load_corpus
 from probformer.errors import InputError, counted, require, require_whole
-from probformer.runs.figures import format_metric, format_metrics
-from probformer.runs.run_folder import has_begun, load_run
-from probformer.training.evaluation import evaluate
+from probformer.runs.figures import format_metrics
 from probformer.training.locks import run_lock
 from probformer.training.memory import keep_freed_memory
 from probformer.training.processes import join_processes
-from probformer.training.progress import LineReporter, Reporter, build_reporter
+from probformer.training.progress import LineReporter, build_reporter
 from probformer.training.seeds import Results, parse_seeds, side_by_side, summary
-from probformer.training.splits import check_lengths, encode_split, skipped_lines
+from probformer.training.splits import skipped_lines
 from probformer.training.start import prepare
 from probformer.training.stopping import Stopped, StopSignal
 
@@ -137,34 +135,6 @@ def print_results(results: Results, folder: Path) -> None:
     for split, metrics in results.items():
         print(f"{split}: {format_metrics(metrics)}")
     print(f"the run is in {folder}")
-
-
-def evaluate_run(folder: Path, data: Path, split: str) -> None:
-    """Print the metrics of a trained model on a split of its data.
-
-    Args:
-        folder: A run folder.
-        data: The folder of the data's files.
-        split: "train", "dev", "test" or "gen".
-
-    Raises:
-        InputError: The run has no trained model, or its data has no such split.
-    """
-    run = load_run(folder)
-    message = "holds a model without run.toml, so its data is not known"
-    require(has_begun(folder), f"{folder}: {message}")
-    sentences = load_split(run.settings.data, data, split)
-    accelerator = join_processes()
-    model = run.model.to(accelerator.device)
-    reporter = LineReporter() if accelerator.is_main_process else Reporter()
-    run.task.skips_bad_sentences = getattr(run.settings.data, "skip_bad_lines", False)
-    encoded = encode_split(split, sentences, run.task, reporter)
-    check_lengths(run.settings, {split: encoded})
-    metrics = evaluate(model, run.task, encoded, accelerator)
-    if accelerator.is_main_process:
-        for name, value in metrics.items():
-            if name != "score":
-                print(f"{name} {format_metric(value)}")
 
 
 def describe_data(config: str, changes: list[str], data: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -29,13 +29,19 @@ class Reporter:
 
 
 class LineReporter(Reporter):
-    """Prints a line for each epoch."""
+    """Prints a line for each epoch.
 
-    def __init__(self, name: str = "") -> None:
+    Args:
+        name: A prefix of the lines.
+        to: Where lines go that are no warnings; None: standard output.
+    """
+
+    def __init__(self, name: str = "", to: TextIO | None = None) -> None:
         self.prefix = f"{name}: " if name else ""
+        self.to = to
 
     def say(self, text: str) -> None:
-        print(f"{self.prefix}{text}", flush=True)
+        print(f"{self.prefix}{text}", file=self.to, flush=True)
 
     def warn(self, text: str) -> None:
         print(f"{self.prefix}warning: {text}", file=sys.stderr, flush=True)

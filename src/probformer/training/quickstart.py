@@ -55,6 +55,7 @@ def run_quickstart(out: Path) -> None:
     for line in (
         f'predict {out}/mlm-builtin-pt "the <mask> of the guard was fine ."',
         f'predict {out}/tagging-builtin-pt "they plan to visit her ."',
+        f'parse {out}/parsing-builtin-pt "they plan to visit her ."',
         f'draw {out}/parsing-builtin-pt "they plan to visit her ."',
         "train mlm-builtin-pt --set training.epochs=30 --out runs/longer",
     ):

@@ -205,4 +205,5 @@ def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
     with warnings.catch_warnings():  # in some versions of Optuna it is experimental
         warnings.simplefilter("ignore")
         # constant_liar: values that other workers are trying are avoided.
-        return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        # multivariate: settings are drawn jointly, which is the default since Optuna 5.
+        return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=True)

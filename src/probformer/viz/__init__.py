@@ -6,6 +6,8 @@ from probformer.viz.factor_graph import factor_graph
 from probformer.viz.heat import HeatMap, heat_map
 from probformer.viz.label_table import STRONGEST, LabelTable, label_table
 from probformer.viz.picture import Picture, check_suffix
+from probformer.viz.reliability import ReliabilityDiagram, reliability_diagram
+from probformer.viz.tree import tree
 
 __all__ = [
     "STRONGEST",
@@ -15,6 +17,7 @@ __all__ = [
     "HeatMap",
     "LabelTable",
     "Picture",
+    "ReliabilityDiagram",
     "animation",
     "arcs",
     "check_suffix",
@@ -22,4 +25,6 @@ __all__ = [
     "factor_graph",
     "heat_map",
     "label_table",
+    "reliability_diagram",
+    "tree",
 ]

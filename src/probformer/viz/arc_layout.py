@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from probformer.viz.words import run_right_to_left
+from probformer.viz.words import cut, escaped, run_right_to_left
+
+_LONGEST_LABEL = 16
 
 
 class Arc(NamedTuple):
@@ -19,6 +21,28 @@ class Arc(NamedTuple):
     head: int | None
     """None: ROOT."""
     probability: float
+    label: str = ""
+    label_probability: float | None = None
+    """P(label | arc), if known."""
+
+    def hint(self, words: Sequence[str]) -> str:
+        """Dependent, head and probability in words; with a label, the label and its own."""
+        head = "ROOT" if self.head is None else words[self.head]
+        parts = [f"{words[self.dependent]} ← {head}  {self.probability:.2f}"]
+        if self.label:
+            parts.append(self.label)
+        if self.label and self.label_probability is not None:
+            parts[-1] += f" {self.label_probability:.2f}"
+        return "  ".join(parts)
+
+    def mark(self, probabilities: bool) -> str:
+        """The text at the top of the arc: its label, and with `probabilities` its probability."""
+        parts = [cut(escaped(self.label), _LONGEST_LABEL)] if self.label else []
+        return " ".join([*parts, f"{self.probability:.2f}"] if probabilities else parts)
+
+
+def _no_mark(arc: Arc) -> float:
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +58,8 @@ class Measure:
     """At both edges of a row, if there are several rows."""
     limit: float
     """Maximum width of a row; a single word may be wider."""
+    mark: Callable[[Arc], float] = _no_mark
+    """Width of the text at the top of an arc, which is at least as long."""
 
 
 class Bow(NamedTuple):
@@ -56,6 +82,8 @@ class WordRow:
     bows: tuple[Bow, ...]
     roots: tuple[tuple[Arc, float], ...]
     """The arcs from ROOT, straight down at x."""
+    slots: dict[int, float]
+    """Width of each word with its gap."""
     width: float
 
     @property
@@ -68,6 +96,7 @@ def lay_out(words: Sequence[str], arcs: Sequence[Arc], measure: Measure) -> list
     arcs = sorted(arcs, key=_by_length)
     ports = [_ports_of(word, arcs) for word in range(len(words))]
     slots = [_slot(word, ports[at], measure) for at, word in enumerate(words)]
+    _make_room_for_marks(slots, arcs, ports, measure)
     broken = sum(slots) > measure.limit
     margin = measure.margin if broken else 0
     parts = _break_evenly(slots, measure.limit - 2 * margin)
@@ -99,8 +128,30 @@ def _slot(word: str, ports: Sequence[Arc], measure: Measure) -> float:
     needed = [measure.width(word), measure.port * last]
     for at, arc in enumerate(ports):
         if arc.head is None:  # ROOT is not always in the middle
-            needed.append(measure.root + measure.port * abs(2 * at - last))
+            text = max(measure.root, measure.mark(arc))
+            needed.append(text + measure.port * abs(2 * at - last))
     return max(needed) + measure.gap
+
+
+def _make_room_for_marks(
+    slots: list[float], arcs: Sequence[Arc], ports: Sequence[list[Arc]], measure: Measure
+) -> None:
+    """Widen the words below an arc that is shorter than its mark; short arcs come first."""
+    for arc in arcs:
+        if arc.head is None:
+            continue
+        first, last = sorted((arc.head, arc.dependent))
+        length = sum(slots[first + 1 : last]) + (slots[first] + slots[last]) / 2
+        length += _port(arc, ports[last], measure.port) - _port(arc, ports[first], measure.port)
+        missing = measure.mark(arc) - length
+        if missing > 0:  # half of the outer words is outside the arc
+            for word in range(first, last + 1):
+                slots[word] += missing / (last - first)
+
+
+def _port(arc: Arc, ports: Sequence[Arc], distance: float) -> float:
+    """x of the end of an arc, from the middle of its word."""
+    return distance * (ports.index(arc) - (len(ports) - 1) / 2)
 
 
 def _break_evenly(slots: Sequence[float], limit: float) -> list[range]:
@@ -141,8 +192,7 @@ def _row(
     def end(arc: Arc, word: int) -> float:
         if word not in part:
             return margin if word < part.start else width - margin
-        at = ports[word]
-        return places[word] + port * (at.index(arc) - (len(at) - 1) / 2)
+        return places[word] + _port(arc, ports[word], port)
 
     here = [
         (arc, arc.head)
@@ -163,7 +213,7 @@ def _row(
     roots = [
         (arc, end(arc, arc.dependent)) for arc in arcs if arc.head is None and arc.dependent in part
     ]
-    return WordRow(places, tuple(bows), tuple(roots), width)
+    return WordRow(places, tuple(bows), tuple(roots), {word: slots[word] for word in part}, width)
 
 
 def _span(one: int, other: int, part: range) -> tuple[int, int]:

@@ -11,7 +11,15 @@ import numpy as np
 from probformer.errors import require_between
 from probformer.viz import arcs_svg, arcs_text, arcs_tikz
 from probformer.viz.arc_layout import Arc
-from probformer.viz.numbers import Floats, distributions, titles_of
+from probformer.viz.numbers import (
+    Floats,
+    LabelTable,
+    as_array,
+    distributions,
+    for_panels,
+    label_table,
+    titles_of,
+)
 from probformer.viz.picture import FILE_WIDTH, Picture
 from probformer.viz.svg import document
 
@@ -98,6 +106,8 @@ def arcs(
     heads: Any,
     root: Any = None,
     *,
+    labels: Any = None,
+    label_probabilities: Any = None,
     threshold: float = THRESHOLD,
     probabilities: bool = False,
     titles: Sequence[str] = (),
@@ -109,8 +119,12 @@ def arcs(
         heads: (n, n): row i is the distribution over the head of word i. Lists, arrays or tensors.
             (h, n, n) makes a grid of panels, one for each channel.
         root: (n,), or (h, n): the probability that ROOT heads each word.
+        labels: (n, n) texts, or (n, n+1) with ROOT in the last column: the label of each arc, ""
+            for none. For a grid a list with these for each panel, or None.
+        label_probabilities: Numbers of the same shapes: the probability of each label, given its
+            arc.
         threshold: Arcs below this probability are left out.
-        probabilities: Whether to write them at the arcs.
+        probabilities: Whether to write those of arcs at the arcs.
         titles: One for each panel.
 
     Returns:
@@ -119,7 +133,7 @@ def arcs(
     Raises:
         InputError: Shapes do not fit, or numbers are no probabilities.
     """
-    panels = _panels(words, heads, root, threshold, titles)
+    panels = _panels(words, heads, root, labels, label_probabilities, threshold, titles)
     return Arcs(tuple(words), panels, " ".join(words), probabilities)
 
 
@@ -128,6 +142,8 @@ def animation(
     heads: Any,
     root: Any = None,
     *,
+    labels: Any = None,
+    label_probabilities: Any = None,
     threshold: float = THRESHOLD,
     probabilities: bool = False,
     titles: Sequence[str] = (),
@@ -138,8 +154,12 @@ def animation(
         words: The n words of a sentence.
         heads: (T, n, n): row i of each step is the distribution over the head of word i.
         root: (T, n): the probability that ROOT heads each word.
+        labels: For each step (n, n) texts, or (n, n+1) with ROOT in the last column: the label of
+            each arc, "" for none.
+        label_probabilities: Numbers of the same shapes: the probability of each label, given its
+            arc.
         threshold: Arcs below this probability are left out.
-        probabilities: Whether to write them at the arcs.
+        probabilities: Whether to write those of arcs at the arcs.
         titles: One for each step.
 
     Returns:
@@ -148,27 +168,42 @@ def animation(
     Raises:
         InputError: Shapes do not fit, or numbers are no probabilities.
     """
-    panels = _panels(words, heads, root, threshold, titles)
+    panels = _panels(words, heads, root, labels, label_probabilities, threshold, titles)
     return Animation(tuple(words), panels, " ".join(words), probabilities)
 
 
 def _panels(
-    words: Sequence[str], heads: Any, root: Any, threshold: float, titles: Sequence[str]
+    words: Sequence[str],
+    heads: Any,
+    root: Any,
+    labels: Any,
+    label_probabilities: Any,
+    threshold: float,
+    titles: Sequence[str],
 ) -> tuple[Panel, ...]:
     require_between("threshold", threshold, 0, 1)
     matrices, roots = distributions(words, heads, root)
     named = titles_of(matrices, titles)
+    single = as_array("heads", heads).ndim == 2
+    given = [
+        for_panels(name, len(matrices), [values] if single else values)
+        for name, values in (("labels", labels), ("label_probabilities", label_probabilities))
+    ]
+    tables = [label_table(words, *of_panel) for of_panel in zip(*given, strict=True)]
     return tuple(
-        Panel(_strong(matrix, above, threshold), title)
-        for matrix, above, title in zip(matrices, roots, named, strict=True)
+        Panel(_strong(matrix, above, table, threshold), title)
+        for matrix, above, table, title in zip(matrices, roots, tables, named, strict=True)
     )
 
 
-def _strong(heads: Floats, root: Floats | None, threshold: float) -> tuple[Arc, ...]:
+def _strong(
+    heads: Floats, root: Floats | None, labels: LabelTable, threshold: float
+) -> tuple[Arc, ...]:
     """Arcs of at least that probability; never those of probability 0."""
     kept = (heads >= threshold) & (heads > 0)
-    found = [Arc(int(i), int(j), float(heads[i, j])) for i, j in np.argwhere(kept) if i != j]
+    places = [(int(i), int(j)) for i, j in np.argwhere(kept) if i != j]
+    arcs = [Arc(i, j, float(heads[i, j]), *labels.get((i, j), ("", None))) for i, j in places]
     if root is not None:
-        above = (root >= threshold) & (root > 0)
-        found += [Arc(int(i), None, float(root[i])) for i in np.flatnonzero(above)]
-    return tuple(found)
+        above = map(int, np.flatnonzero((root >= threshold) & (root > 0)))
+        arcs += [Arc(i, None, float(root[i]), *labels.get((i, None), ("", None))) for i in above]
+    return tuple(arcs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from probformer.viz.arc_layout import Arc, Bow, Measure, WordRow, lay_out
 from probformer.viz.svg import Block, markup, moved, number, tag, text
@@ -20,8 +21,8 @@ _FOOT = 12.0
 """Between a word and the ends of arcs."""
 _TALLEST = 480.0
 _CURVE = 9.0
-_SHARE = 26.0
-"""The width of a probability."""
+_MARK = 10.0
+"""Size of the text at the top of an arc."""
 _SECONDS_PER_FRAME = 1.2
 
 _MEASURE = Measure(
@@ -34,10 +35,20 @@ _MEASURE = Measure(
 )
 
 
+def _measure(probabilities: bool) -> Measure:
+    """Arcs have room for their labels; a probability alone may be wider than a short arc."""
+
+    def mark(arc: Arc) -> float:
+        return pixels(arc.mark(probabilities), _MARK) if arc.label else 0.0
+
+    return replace(_MEASURE, mark=mark)
+
+
 def grid(words: Sequence[str], panels: Sequence[Titled], probabilities: bool) -> Block:
     """Panels from left to right and from top to bottom, up to four side by side."""
+    measure = _measure(probabilities)
     blocks = [
-        _stacked(words, lay_out(words, arcs, _MEASURE), arcs, probabilities) for _, arcs in panels
+        _stacked(words, lay_out(words, arcs, measure), arcs, probabilities) for _, arcs in panels
     ]
     titles = [title for title, _ in panels]
     width = max(*(block.width for block in blocks), *(pixels(title, 13) for title in titles))
@@ -65,13 +76,15 @@ def frames(
     words: Sequence[str], panels: Sequence[Titled], probabilities: bool, moving: bool
 ) -> Block:
     """Panels on top of each other, the last one visible; all share one layout."""
-    strongest: dict[tuple[int, int | None], Arc] = {}
+    placed: dict[tuple[int, int | None], Arc] = {}
     for _, arcs in panels:
         for arc in arcs:
-            known = strongest.setdefault(arc[:2], arc)
-            if arc.probability > known.probability:
-                strongest[arc[:2]] = arc
-    rows = lay_out(words, list(strongest.values()), _MEASURE)
+            known = placed.setdefault(arc[:2], arc)
+            placed[arc[:2]] = known._replace(
+                probability=max(known.probability, arc.probability),
+                label=max(known.label, arc.label, key=pixels),
+            )
+    rows = lay_out(words, list(placed.values()), _measure(probabilities))
     blocks = [_stacked(words, rows, arcs, probabilities) for _, arcs in panels]
     titled = [
         _titled(title, block, block.height)
@@ -117,7 +130,8 @@ def _row(
     probabilities: bool,
 ) -> Block:
     step = min(24.0, _TALLEST / max(row.levels, 1))
-    top = 8.0 + (12.0 + 11.0 * probabilities if row.roots else 0.0)
+    marked = any(arc.mark(probabilities) for arc, _ in row.roots)
+    top = 8.0 + (12.0 + 11.0 * marked if row.roots else 0.0)
     ground = top + row.levels * step + _FOOT
     body, marks = "", ""
     for bow in sorted(row.bows, key=lambda bow: bow.arc.probability):  # the strong ones on top
@@ -126,14 +140,13 @@ def _row(
             body += _bow(words, bow._replace(arc=arc), height, ground, step)
             if bow.elsewhere is not None:
                 marks += _elsewhere(words, bow, height)
-            if probabilities:
-                marks += _probability(arc, _middle(bow), height - 2)
+            x = _middle(bow, arc.mark(probabilities))
+            marks += _mark(arc, probabilities, x, height - (4 if arc.label else 2))
     for placed, x in row.roots:
         if arc := arcs.get(placed[:2]):
             body += _root(words, arc, x, top, ground)
             marks += text("ROOT", x, 11, 10, class_="root-tip")
-            if probabilities:
-                marks += _probability(arc, x, 22)
+            marks += _mark(arc, probabilities, x, 22)
     for word, x in row.places.items():
         direction = "rtl" if is_right_to_left(words[word]) else "ltr"
         body += text(words[word], x, ground + 17, direction=direction)
@@ -165,13 +178,14 @@ def _bow(words: Sequence[str], bow: Bow, y: float, ground: float, step: float) -
     return tag("g", body, opacity=_opacity(arc))
 
 
-def _middle(bow: Bow) -> float:
-    """x of the probability: beside the name at the edge of a row."""
+def _middle(bow: Bow, mark: str) -> float:
+    """x of the mark: beside the name at the edge of a row."""
     middle = (bow.head + bow.dependent) / 2
     if bow.elsewhere is None:
         return middle
     edge, inner = _edge_and_inner_end(bow)
-    return max(middle, edge + _SHARE / 2) if edge < inner else min(middle, edge - _SHARE / 2)
+    half = pixels(mark, _MARK) / 2
+    return max(middle, edge + half) if edge < inner else min(middle, edge - half)
 
 
 def _edge_and_inner_end(bow: Bow) -> tuple[float, float]:
@@ -202,12 +216,12 @@ def _tip(x: float, ground: float, kind: str) -> str:
 
 
 def _title(words: Sequence[str], arc: Arc) -> str:
-    head = "ROOT" if arc.head is None else words[arc.head]
-    return tag("title", markup(f"{words[arc.dependent]} ← {head}  {arc.probability:.2f}"))
+    return tag("title", markup(arc.hint(words)))
 
 
-def _probability(arc: Arc, x: float, y: float) -> str:
-    return text(f"{arc.probability:.2f}", x, y, 10, class_="dim halo")
+def _mark(arc: Arc, probabilities: bool, x: float, y: float) -> str:
+    mark, kind = arc.mark(probabilities), "ink halo" if arc.label else "dim halo"
+    return text(mark, x, y, _MARK, class_=kind) if mark else ""
 
 
 def _opacity(arc: Arc) -> float:

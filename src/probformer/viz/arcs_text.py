@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from probformer.viz.arc_layout import Arc, Measure, WordRow, lay_out
 from probformer.viz.words import cells, escaped, fitted, kept_in_place
 
 _NARROW = 40
-_NAME, _SHARE = 8, 4
-"""Cells of the name of a word in another row, and of a probability."""
+_NAME, _LABEL = 8, 12
+"""The most cells of the name of a word in another row, and of a label."""
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _LIGHT = " ───│┘└┴│┐┌┬│┤├┼"
 _HEAVY = " ━━━┃┛┗┻┃┓┏┳┃┫┣╋"
@@ -20,23 +20,37 @@ _STRONG = 0.5
 def panel(words: Sequence[str], arcs: Sequence[Arc], probabilities: bool, width: int) -> str:
     """Arcs of a probability of at least 0.5 are heavy lines."""
     words = [escaped(word) for word in words]
-    gap = 4 if probabilities else 2  # the shortest arc has room for its probability
-    margin = 1 + _NAME + (_SHARE if probabilities else 0)
-    measure = Measure(cells, gap=gap, port=2, root=4, margin=margin, limit=width)
+    marks = {arc[:2]: _mark(arc, probabilities) for arc in arcs}
+    widest = max(map(cells, marks.values()), default=0)
+    room = widest + 1 if widest else 0
+    measure = Measure(
+        cells,
+        gap=4 if probabilities else 2,  # the shortest arc has room for its probability
+        port=2,
+        root=4,
+        margin=1 + _NAME + room,
+        limit=width,
+        mark=lambda arc: cells(marks[arc[:2]]) + 3 if arc.label else 0,
+    )
     rows = lay_out(words, arcs, measure)
     if width < _NARROW or rows[0].width > width:  # a word may be too wide, or have too many arcs
         return _listed(words, arcs)
-    return "\n".join(_row(words, row, probabilities) for row in rows)
+    return "\n".join(_row(words, row, marks, room) for row in rows)
 
 
 def _listed(words: Sequence[str], arcs: Sequence[Arc]) -> str:
     lines = []
     for at, word in enumerate(words):
         mine = sorted((arc for arc in arcs if arc.dependent == at), key=lambda a: -a.probability)
-        names = ["ROOT" if arc.head is None else kept_in_place(words[arc.head]) for arc in mine]
-        heads = [f"{name} {arc.probability:.2f}" for name, arc in zip(names, mine, strict=True)]
+        heads = [_head(words, arc) for arc in mine]
         lines.append(f"{kept_in_place(word)} <- {', '.join(heads) or '-'}\n")
     return "".join(lines)
+
+
+def _head(words: Sequence[str], arc: Arc) -> str:
+    name = "ROOT" if arc.head is None else kept_in_place(words[arc.head])
+    label = f" ({kept_in_place(escaped(arc.label))})" if arc.label else ""
+    return f"{name}{label} {arc.probability:.2f}"
 
 
 class _Canvas:
@@ -91,8 +105,10 @@ def _box(directions: int, heavy: int) -> str:
     return (_HEAVY if heavy else _LIGHT)[directions]
 
 
-def _row(words: Sequence[str], row: WordRow, probabilities: bool) -> str:
-    top = (1 + probabilities) * bool(row.roots)
+def _row(
+    words: Sequence[str], row: WordRow, marks: Mapping[tuple[int, int | None], str], room: int
+) -> str:
+    top = (1 + any(marks[arc[:2]] for arc, _ in row.roots)) * bool(row.roots)
     ground = row.levels + top + 1 if row.bows or row.roots else 0
     canvas = _Canvas(ground + 1, int(row.width) + 2)
     for arc, x in row.roots:
@@ -111,32 +127,33 @@ def _row(words: Sequence[str], row: WordRow, probabilities: bool) -> str:
     for bow in row.bows:
         y = ground - 1 - bow.level
         left, right = sorted((int(bow.head), int(bow.dependent)))
-        share = _share(bow.arc) if probabilities else ""
+        mark = marks[bow.arc[:2]]
         if bow.elsewhere is not None:
             name = fitted(words[bow.elsewhere], _NAME)
             edge = bow.head if bow.elsewhere == bow.arc.head else bow.dependent
-            room = _SHARE if probabilities else 0
             if int(edge) == right:
-                canvas.write(y, right + 1, share)
+                canvas.write(y, right + 1, mark)
                 canvas.write(y, right + 1 + room, name)
             else:
-                canvas.write(y, left - len(share), share)
+                canvas.write(y, left - cells(mark), mark)
                 canvas.write(y, left - room - cells(name), name)
-        elif probabilities:
-            canvas.write(y, canvas.free(y, left, right, len(share)), share)
+        elif mark:
+            canvas.write(y, canvas.free(y, left, right, cells(mark)), mark)
         if bow.elsewhere != bow.arc.dependent:
             canvas.write(ground - 1, int(bow.dependent), "▼")
     for arc, x in row.roots:
         canvas.write(0, int(x) - 1, "ROOT")
-        if probabilities:
-            canvas.write(1, int(x) - 1, _share(arc))
+        if mark := marks[arc[:2]]:
+            canvas.write(1, int(x) - (cells(mark) - 1) // 2, mark)
         canvas.write(ground - 1, int(x), "▼")
     for word, x in row.places.items():
         canvas.write(ground, int(x) - cells(words[word]) // 2, words[word])
     return str(canvas)
 
 
-def _share(arc: Arc) -> str:
-    """In three cells."""
-    written = f"{arc.probability:.2f}"
-    return "1.0" if written == "1.00" else written[1:]
+def _mark(arc: Arc, probabilities: bool) -> str:
+    """The label, and the probability in three cells."""
+    share = f"{arc.probability:.2f}"
+    share = "1.0" if share == "1.00" else share[1:]
+    parts = [fitted(escaped(arc.label), _LABEL)] * bool(arc.label) + [share] * probabilities
+    return " ".join(parts)

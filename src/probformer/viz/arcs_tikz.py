@@ -14,6 +14,8 @@ HEADER = """\
 """
 BETWEEN = "\\par\\medskip\n"
 _SEPARATION = 12.0
+_MARK, _AROUND_MARK = 7.0, 16.0
+"""Size of a label, and the space for the curves beside it."""
 _MEASURE = Measure(  # in points, for letters of 10 pt; LaTeX's article has room in all its sizes
     width=lambda word: pixels(escaped(word), 10),
     gap=_SEPARATION + 4.3,  # cells have half an ex around their words
@@ -44,19 +46,31 @@ def latex(text: str) -> str:
 
 def environments(words: Sequence[str], arcs: Sequence[Arc], title: str, probabilities: bool) -> str:
     """One for each row; an arc to another row ends at the edge, labelled by its word."""
-    measure = replace(_MEASURE, root=36) if probabilities else _MEASURE
+
+    def mark(arc: Arc) -> float:
+        return pixels(_mark(arc, probabilities), _MARK) + _AROUND_MARK if arc.label else 0.0
+
+    measure = replace(_MEASURE, mark=mark, root=36 if probabilities else _MEASURE.root)
     rows = lay_out(words, arcs, measure)
-    parts = [_environment(words, row, measure.root, probabilities) for row in rows]
+    parts = [_environment(words, row, measure, probabilities) for row in rows]
     return (f"\\noindent {latex(title)}\\par\n" if title else "") + BETWEEN.join(parts)
 
 
-def _environment(words: Sequence[str], row: WordRow, root: float, probabilities: bool) -> str:
+def _mark(arc: Arc, probabilities: bool) -> str:
+    mark = arc.mark(probabilities)
+    return f"ROOT {mark}".strip() if arc.head is None else mark
+
+
+def _environment(words: Sequence[str], row: WordRow, measure: Measure, probabilities: bool) -> str:
     order = sorted(row.places, key=row.places.__getitem__)
     rooted = {arc.dependent for arc, _ in row.roots}
-    cells = [
-        f"|[minimum width={root:g}pt]| " * (word in rooted) + f"{{{latex(words[word])}}}"
-        for word in order
-    ]
+
+    def cell(word: int) -> str:
+        room = row.slots[word] - measure.gap
+        widened = word in rooted or room > measure.width(words[word]) + 0.1
+        return f"|[minimum width={room:.4g}pt]| " * widened + f"{{{latex(words[word])}}}"
+
+    cells = [cell(word) for word in order]
     more = [0 not in row.places, len(words) - 1 not in row.places]  # before, after
     on_left, on_right = more[::-1] if run_right_to_left(words) else more
     cells = ["\\dots"] * on_left + cells + ["\\dots"] * on_right
@@ -75,14 +89,14 @@ def _environment(words: Sequence[str], row: WordRow, root: float, probabilities:
     ]
     for arc, x in row.roots:
         style = _style(arc, row.levels + 2, hidden=False)  # measured from the middle of the word
-        mark = f"ROOT {arc.probability:.2f}" if probabilities else "ROOT"
+        mark = latex(_mark(arc, probabilities))
         lines.append(f"\\deproot[{style}]{{{column(arc.dependent, x)}}}{{{mark}}}")
     # From the top: what comes later covers the legs that it crosses.
     bows = sorted(row.bows, key=lambda bow: -bow.level)
     for arc, level, head, dependent, elsewhere in bows:
         assert arc.head is not None
         marks = [] if elsewhere is None else [latex(cut(escaped(words[elsewhere]), 10))]
-        marks += [f"{arc.probability:.2f}"] if probabilities else []
+        marks += [latex(mark)] if (mark := _mark(arc, probabilities)) else []
         ends = f"{{{column(arc.head, head)}}}{{{column(arc.dependent, dependent)}}}"
         lines.append(f"\\depedge[{_style(arc, level, not marks)}]{ends}{{{' '.join(marks)}}}")
     return "\n".join([*lines, "\\end{dependency}"]) + "\n"

@@ -9,10 +9,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from probformer.config import EncoderSettings, FullSettings
+from probformer.viz.head_groups import named, one_label, tree_channels
 from probformer.viz.picture import Picture
 from probformer.viz.svg import Block, document, markup, number, tag, text
 from probformer.viz.words import pixels
 
+_NONE = "—"
+"""In place of a part that a transformer does not have."""
 _STEP = 62.0
 _BOX = 40.0
 _LEFT = 96.0
@@ -57,10 +60,13 @@ def _parts(settings: EncoderSettings) -> list[_Part]:
         _Part(f"Q_Z = {z}((S + G) / λ_Z)", "labels of words", "layer norm (pre-LN)"),
         _Part(f"X = {x},  Y = {y}", "as dependents, as heads", "queries; keys and values, tied"),
         _Part("F = X Yᵀ", f"{settings.channels} channels", "Q Kᵀ, heads"),
-        _Part(f"Q_H = {h}(F / λ_H)", f"over {heads}, never itself", "attention, scaled"),
+        *_head_parts(settings, h, heads),
         _Part("A = Q_H Y,  C = Q_Hᵀ X", "from heads, from dependents", "attention × values"),
         _Part(f"G = Σ_c {messages}", "messages to labels", "W^O, tied to W^Q"),
     ]
+    if settings.arc_labels is not None:
+        formula = "G + Σ_l Q_l (Q_Z V_l) U_lᵀ + Q_lᵀ (Q_Z U_l) V_lᵀ"
+        parts.append(_Part(formula, "messages of labels of arcs", _NONE))
     if settings.globals is not None and split:
         count, mode = settings.globals.count, settings.globals.mode
         formula = f"G + {'Σ_c ' if mode == 'dep-split' else ''}{h}(Q_Z Bᵀ / λ_H) B"
@@ -70,6 +76,33 @@ def _parts(settings: EncoderSettings) -> list[_Part]:
         _Part("S + G", "word and context", "residual connection"),
         _Part("(S + G) / λ_Z", "after the last iteration", "contextual embeddings"),
     ]
+
+
+def _head_parts(settings: EncoderSettings, normaliser: str, heads: str) -> list[_Part]:
+    """From the scores of arcs to Q_H, for channels of each kind; of those with labels, Q_l too."""
+    labelled = settings.arc_labels and settings.arc_labels.channel
+    trees = {c: kind for kind, channels in tree_channels(settings).items() for c in channels}
+    groups: dict[tuple[str | None, bool], list[int]] = {}
+    for channel in range(settings.channels):
+        groups.setdefault((trees.get(channel), channel == labelled), []).append(channel)
+    parts: list[_Part] = []
+    for (kind, has_labels), channels in sorted(groups.items(), key=lambda group: group[0][1]):
+        where = "" if len(groups) == 1 else f"{named(channels)}: "
+        scores = "F / λ_H"
+        if has_labels:
+            formula = "F_l = F + (Q_Z U_l) (Q_Z V_l)ᵀ + b_l"
+            parts.append(_Part(formula, f"{where}l is {one_label(settings)}", _NONE))
+            parts.append(_Part("θ = log Σ_l exp(F_l / λ_H)", "arcs with any label", _NONE))
+            scores = "θ"
+        if kind is None:
+            meaning = f"{where}over {heads}, never itself"
+            parts.append(_Part(f"Q_H = {normaliser}({scores})", meaning, "attention, scaled"))
+        else:
+            meaning = f"{where}arcs of a random {kind}, P(tree) ∝ exp(Σ {scores})"
+            parts.append(_Part(f"Q_H = {kind}s({scores})", meaning, "structured attention"))
+        if has_labels:
+            parts.append(_Part("Q_l = Q_H exp(F_l / λ_H − θ)", "arcs with label l", _NONE))
+    return parts
 
 
 def _name(normaliser: object) -> str:

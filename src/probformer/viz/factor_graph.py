@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from probformer.config import EncoderSettings
+from probformer.errors import counted
+from probformer.viz.head_groups import named, one_label, tree_channels
 from probformer.viz.picture import Picture
-from probformer.viz.svg import Block, document, number, tag, text
+from probformer.viz.svg import Block, document, moved, number, tag, text
 from probformer.viz.words import pixels
 
 _BETWEEN = 210.0
+_TREE = -34.0
+"""y of the factor over all heads of a channel, above the rest."""
 _HEADS, _FACTORS, _LABELS, _UNARY, _WORDS = 40.0, 130.0, 260.0, 318.0, 366.0
 _CIRCLE = 21.0
 _SUBSCRIPTS = "₀₁₂₃"
@@ -67,20 +71,39 @@ def _variable(x: float, y: float, name: str, channels: int = 1) -> str:
         tag("circle", cx=x + 4 * back, cy=y - 4 * back, r=_CIRCLE, class_="paper outline")
         for back in reversed(range(min(channels, 3)))
     )
-    return circles + text(name, x, y + 5)
+    return circles + text(name, x, y + 5, 15 if len(name) < 4 else 13)
 
 
 def _factor(x: float, y: float, kind: str = "dim") -> str:
     return tag("rect", x=x - 6, y=y - 6, width=12, height=12, class_=kind)
 
 
+def _label_factor(x: float, y: float, half: float, kind: str) -> str:
+    size = {"width": 2 * half, "height": 2 * half}
+    return tag("rect", x=x - half, y=y - half, class_=f"{kind} outline", **size)
+
+
+def _shown_channel(settings: EncoderSettings) -> int | None:
+    """The channel whose arcs have labels, or the first of trees; None if all are alike."""
+    if settings.arc_labels is not None:
+        return settings.arc_labels.channel
+    channels = [c for group in tree_channels(settings).values() for c in group]
+    return min(channels, default=None)
+
+
 def _drawn(settings: EncoderSettings) -> Block:
     left = 40.0 + (110 if settings.root else 0)
     xs = [left + at * _BETWEEN for at in range(_WORD_COUNT)]
     lines, nodes = "", ""
+    in_tree = any(_shown_channel(settings) in group for group in tree_channels(settings).values())
+    if in_tree:
+        nodes += _factor(xs[1], _TREE, "ink")
     for i, x in enumerate(xs):
         name = _SUBSCRIPTS[i + 1]
-        nodes += _variable(x, _HEADS, f"H{name}", settings.channels)
+        if in_tree:
+            lines += _line(xs[1], _TREE, x, _HEADS)
+        head = f"H{name},L{name}" if settings.arc_labels else f"H{name}"
+        nodes += _variable(x, _HEADS, head, settings.channels)
         nodes += _variable(x, _LABELS, f"Z{name}") + _factor(x, _UNARY)
         lines += _line(x, _LABELS, x, _WORDS - 14)
         nodes += text(f"w{name}", x, _WORDS + 4)
@@ -92,6 +115,12 @@ def _drawn(settings: EncoderSettings) -> Block:
             lines += _line(place, _FACTORS, x, _HEADS) + _line(place, _FACTORS, x, _LABELS)
             lines += _line(place, _FACTORS, other, _LABELS, kind, stroke_opacity="0.6")
             nodes += _factor(place, _FACTORS, "root-tip" if kind == "root" else "tip")
+            if settings.arc_labels and kind == "arc":  # with the same variables
+                nodes += _label_factor(place, _FACTORS, 10, "line")
+            elif settings.arc_labels:  # ROOT's has only two of the variables
+                place -= 26
+                lines += _line(place, _FACTORS, x, _HEADS) + _line(place, _FACTORS, x, _LABELS)
+                nodes += _label_factor(place, _FACTORS, 6, "paper")
         if settings.globals:
             lines, nodes = _with_globals(settings, x, name, lines, nodes)
     if settings.root:
@@ -105,7 +134,9 @@ def _drawn(settings: EncoderSettings) -> Block:
     )
     beside = 124 if settings.globals else 52  # of the last word's factors and variables
     width = max(xs[-1] + beside, *(pixels(line, 13) for line, _ in captions))
-    return Block(width, _WORDS + 30 + 20 * len(captions), lines + nodes + caption)
+    above = 10 - _TREE if in_tree else 0.0
+    block = Block(width, _WORDS + 30 + 20 * len(captions), lines + nodes + caption)
+    return Block(width, block.height + above, moved(block, 0, above)) if in_tree else block
 
 
 def _with_globals(
@@ -126,15 +157,37 @@ def _with_globals(
 
 def _captions(settings: EncoderSettings) -> list[tuple[str, str]]:
     d, h, potential = settings.labels, settings.channels, described_potential(settings)
+    shown = _shown_channel(settings)
+    which = "one" if shown is None else f"channel {shown}"
     found = [
-        (f"Z: one of {d} labels.  H: the head, in {h} channels (factors of one are shown).", "ink"),
+        (
+            f"Z: one of {d} labels.  H: the head, in {h} channels (factors of {which} are shown).",
+            "ink",
+        ),
         ("■ unary factors S: word and label", "dim"),
         (f"■ ternary factors: label, head, label of the head;  {potential}", "tip"),
     ]
     if settings.root:
-        found.append((f"■ ternary factors with ROOT: {settings.root.labels} labels", "root-tip"))
+        of_root = counted(settings.root.labels, "label")
+        found.append((f"■ ternary factors with ROOT: {of_root}", "root-tip"))
+    found += [(line, "ink") for line in _captions_of_arcs(settings, shown)]
     if settings.globals:
         mode, count = settings.globals.mode, settings.globals.count
         made = ", B = P(F) T″ᵀ" if settings.globals.features else ""
         found.append((f"■ binary factors B: {count} global features, {mode}{made}", "ink"))
+    return found
+
+
+def _captions_of_arcs(settings: EncoderSettings, shown: int | None) -> list[str]:
+    found: list[str] = []
+    if settings.arc_labels is not None:
+        found.append(f"L: {one_label(settings)}.  (H, L) is one variable, Fᵢⱼₗ = Fᵢⱼ + Rᵢⱼₗ")
+        words = f"R = Uₗ Vₗᵀ + bₗ of rank {settings.arc_labels.rank}"
+        found.append(f"□ factors of labels: {words}, around ternary ones;  for ROOT R = wₗ + bₗ")
+    for kind, channels in tree_channels(settings).items():
+        sign = "■ " if shown in channels else ""
+        roots = "exactly one word" if settings.inference.single_root else "one word or more"
+        found.append(
+            f"{sign}factor of a {kind}: all heads of {named(channels)}, with {roots} under ROOT"
+        )
     return found

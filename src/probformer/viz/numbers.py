@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from probformer.errors import InputError, counted, require, require_kind
 
 Floats = NDArray[np.float64]
+LabelTable = Mapping[tuple[int, int | None], tuple[str, float | None]]
+"""By dependent and head, None for ROOT: the label of the arc, and its probability if known."""
 
 
 def titles_of(panels: Sequence[Any], titles: Sequence[str]) -> Sequence[str]:
@@ -42,6 +44,46 @@ def distributions(
     require(above.shape == wanted, f"root must have the shape {wanted}, got {above.shape}")
     check_probabilities("root", above)
     return list(matrices), list(above.reshape(-1, n))
+
+
+def label_table(words: Sequence[str], labels: Any, probabilities: Any = None) -> LabelTable:
+    """The labels of arcs, after checks; empty if none are given.
+
+    Args:
+        words: The n words of a sentence.
+        labels: (n, n) texts, or (n, n+1) with ROOT in the last column; None for none.
+        probabilities: Of the labels, numbers of the same shape; None if they are not known.
+    """
+    if labels is None:
+        require(probabilities is None, "label_probabilities need labels, got none")
+        return {}
+    n, texts = len(words), np.asarray(labels, dtype=object)
+    wanted = f"({n}, {n}) or, with ROOT in the last column, ({n}, {n + 1})"
+    fits = texts.shape in ((n, n), (n, n + 1))
+    require(fits, f"labels must have the shape {wanted}, got {texts.shape}")
+    check_labels(texts.flat)
+    known = None if probabilities is None else as_array("label_probabilities", probabilities)
+    if known is not None:
+        wanted = f"label_probabilities must have the shape {texts.shape} of labels"
+        require(known.shape == texts.shape, f"{wanted}, got {known.shape}")
+        check_probabilities("label_probabilities", known)
+    return {
+        (i, None if j == n else j): (text, None if known is None else float(known[i, j]))
+        for (i, j), text in np.ndenumerate(texts)
+    }
+
+
+def for_panels(name: str, count: int, given: Any) -> Sequence[Any]:
+    """What is given for each panel; None for all of them if nothing is."""
+    found = [None] * count if given is None else given
+    message = f"{name} must be a list for {counted(count, 'panel')}, with None for one without"
+    require(len(found) == count, f"{message}, got {len(found)}")
+    return found
+
+
+def check_labels(labels: Iterable[Any]) -> None:
+    for label in labels:
+        require_kind("a label", label, str)
 
 
 def check_words(words: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 import probformer
+from probformer.web.answers import InferAnswer
 from probformer.web.draw import draw
 from probformer.web.errors import add_error_handlers
 from probformer.web.guard import Guard
@@ -67,7 +68,7 @@ def _add_api(app: FastAPI, runs: OpenRuns) -> None:
     async def get_runs() -> Response:
         return await answer(quick, runs.listed)
 
-    @app.post(f"{_API}/infer")
+    @app.post(f"{_API}/infer", responses={200: {"model": InferAnswer}})
     async def post_infer(request: InferRequest) -> Response:
         return await answer(quick, infer, runs, request)
 

@@ -16,7 +16,7 @@ from probformer.analysis.marginals import (
 from probformer.errors import require
 from probformer.runs.run_folder import Run
 from probformer.web.evidence import evidence_of
-from probformer.web.limits import check_numbers, checked_words
+from probformer.web.limits import SMALLEST_ARC, check_numbers, checked_words
 from probformer.web.open_runs import VERSION, OpenRuns
 from probformer.web.requests import InferRequest
 
@@ -53,6 +53,7 @@ def _result(run: Run, marginals: SentenceMarginals) -> dict[str, Any]:
         "heads": marginals.heads,
         "root": marginals.root,
         "labels": None if labels is None else _strongest(labels),
+        "arc_labels": _labels_of_arcs(marginals),
         "free_energy": None if energy is None else energy.tolist(),
         "answer": {name: value for name, value in answer.items() if name != "words"},
     }
@@ -69,3 +70,19 @@ def _strongest(labels: Floats) -> list[list[list[dict[str, Any]]]]:
         ]
         for step in zip(order.tolist(), probabilities.tolist(), strict=True)
     ]
+
+
+def _labels_of_arcs(marginals: SentenceMarginals) -> list[list[list[dict[str, Any]]]] | None:
+    """For each iteration and word the heads of some probability, with the best label of the arc."""
+    labels = marginals.arc_labels
+    if labels is None:
+        return None
+    arcs = marginals.heads[:, labels.channel]
+    if marginals.root is not None:
+        arcs = np.concatenate([arcs, marginals.root[:, labels.channel, :, None]], -1)
+    found: list[list[list[dict[str, Any]]]] = [[[] for _ in step] for step in arcs]
+    for t, i, j in np.argwhere(arcs >= SMALLEST_ARC).tolist():
+        head = "root" if j == len(marginals.words) else j
+        name = labels.name(labels.numbers[t, i, j])
+        found[t][i].append({"head": head, "label": name, "p": float(labels.probabilities[t, i, j])})
+    return found

@@ -12,6 +12,7 @@ from probformer.web.requests import SentenceText
 MAX_WORDS, MAX_CHARACTERS = 200, 100
 MAX_PIECES = 300  # of a sentence whose words are split
 MAX_NUMBERS = 8_000_000  # 300 pieces, 16 channels and 5 iterations fit
+SMALLEST_ARC = 0.01  # that has a label in an answer, so a word has at most 100 of them
 MAX_ARCS, MAX_CELLS = 20_000, 200_000  # these take a few seconds to draw
 
 

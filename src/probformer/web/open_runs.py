@@ -84,6 +84,7 @@ def _facts(run: Run) -> dict[str, Any]:
         "step": settings.step_name,
         "steps": settings.steps,
         "channels": settings.channels,
+        "channel": run.channel,
         "labels": settings.label_count,
         "has_root": settings.has_root,
         "can_clamp": supports_clamps(run),

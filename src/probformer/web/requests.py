@@ -52,7 +52,7 @@ class DrawRequest(_Body):
 
     run: str
     sentence: SentenceText
-    kind: Literal["arcs", "heat", "iterations", "labels"] = "arcs"
+    kind: Literal["tree", "arcs", "heat", "iterations", "labels"] = "arcs"
     channel: int | Literal["average", "all"] | None = None
     iteration: int | None = None
     threshold: float | None = None

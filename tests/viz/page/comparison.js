@@ -1,7 +1,9 @@
 //#region src/arcLayout.ts
-function e(e, o, c, l) {
-	let u = [...o].sort((e, r) => t(e) - t(r) || n(e) - n(r) || e.dependent - r.dependent), p = e.map((e, t) => r(t, u)), m = e.map((e, t) => i(e, p[t] ?? [], c)), h = Math.max(0, c.limit - f(m)) / m.length, g = m.map((e) => e + Math.min(h, c.spread)), _ = f(g) > c.limit ? c.margin : 0, v = a(g, c.limit - 2 * _), y = Math.max(...v.map((e) => f(g.slice(e.start, e.stop)))) + 2 * _, b = v.map((e) => s(e, u, p, g, c.port, _, y));
-	return l ? b.map(d) : b;
+function e(e, o, c, u) {
+	let d = [...o].sort((e, r) => t(e) - t(r) || n(e) - n(r) || e.dependent - r.dependent), f = e.map((e, t) => r(t, d)), h = e.map((e, t) => i(e, f[t] ?? [], c));
+	a(h, d, f, c.port);
+	let g = Math.max(0, c.limit - m(h)) / h.length, _ = h.map((e) => e + Math.min(g, c.spread)), v = m(_) > c.limit ? c.margin : 0, y = s(_, c.limit - 2 * v), b = Math.max(...y.map((e) => m(_.slice(e.start, e.stop)))) + 2 * v, x = y.map((e) => l(e, d, f, _, c.port, v, b));
+	return u ? x.map(p) : x;
 }
 function t(e) {
 	return e.head === null ? 0 : Math.abs(e.head - e.dependent);
@@ -20,15 +22,26 @@ function r(e, t) {
 function i(e, t, n) {
 	let r = t.length - 1, i = [e, n.port * r];
 	return t.forEach((e, t) => {
-		e.head === null && i.push(n.root + n.port * Math.abs(2 * t - r));
+		let a = Math.max(n.root, e.mark);
+		e.head === null && i.push(a + n.port * Math.abs(2 * t - r));
 	}), Math.max(...i) + n.gap;
 }
-function a(e, t) {
-	let n = o(e, t).length, r = Math.min(f(e) / n, t);
-	for (; o(e, r).length > n;) r = Math.min(1.02 * r, t);
-	return o(e, r);
+function a(e, t, r, i) {
+	for (let a of t) {
+		if (a.head === null) continue;
+		let t = n(a), s = Math.max(a.head, a.dependent), c = m(e.slice(t + 1, s)) + ((e[t] ?? 0) + (e[s] ?? 0)) / 2, l = o(a, r[s] ?? [], i) - o(a, r[t] ?? [], i), u = a.mark - c - l;
+		if (!(u <= 0)) for (let n = t; n <= s; n += 1) e[n] += u / (s - t);
+	}
 }
-function o(e, t) {
+function o(e, t, n) {
+	return n * (t.indexOf(e) - (t.length - 1) / 2);
+}
+function s(e, t) {
+	let n = c(e, t).length, r = Math.min(m(e) / n, t);
+	for (; c(e, r).length > n;) r = Math.min(1.02 * r, t);
+	return c(e, r);
+}
+function c(e, t) {
 	let n = [0], r = 0;
 	return e.forEach((e, i) => {
 		r && r + e > t && (n.push(i), r = 0), r += e;
@@ -37,43 +50,41 @@ function o(e, t) {
 		stop: n[r + 1] ?? e.length
 	}));
 }
-function s(e, t, n, r, i, a, o) {
-	let s = /* @__PURE__ */ new Map(), u = a;
+function l(e, t, n, r, i, a, s) {
+	let c = /* @__PURE__ */ new Map(), l = a;
 	for (let t = e.start; t < e.stop; t += 1) {
 		let e = r[t] ?? 0;
-		s.set(t, u + e / 2), u += e;
+		c.set(t, l + e / 2), l += e;
 	}
-	let d = (t, r) => {
-		let c = s.get(r);
-		if (c === void 0) return r < e.start ? a : o - a;
-		let l = n[r] ?? [];
-		return c + i * (l.indexOf(t) - (l.length - 1) / 2);
-	}, f = t.flatMap((e) => e.head !== null && (s.has(e.head) || s.has(e.dependent)) ? [{
+	let f = (t, r) => {
+		let l = c.get(r);
+		return l === void 0 ? r < e.start ? a : s - a : l + o(t, n[r] ?? [], i);
+	}, p = t.flatMap((e) => e.head !== null && (c.has(e.head) || c.has(e.dependent)) ? [{
 		arc: e,
 		head: e.head
-	}] : []), p = l(f.map(({ arc: t, head: n }) => c(t.dependent, n, e)));
+	}] : []), m = d(p.map(({ arc: t, head: n }) => u(t.dependent, n, e)));
 	return {
-		places: s,
-		bows: f.map(({ arc: e, head: t }, n) => ({
+		places: c,
+		bows: p.map(({ arc: e, head: t }, n) => ({
 			arc: e,
-			level: p[n] ?? 1,
-			head: d(e, t),
-			dependent: d(e, e.dependent),
-			elsewhere: [t, e.dependent].find((e) => !s.has(e)) ?? null
+			level: m[n] ?? 1,
+			head: f(e, t),
+			dependent: f(e, e.dependent),
+			elsewhere: [t, e.dependent].find((e) => !c.has(e)) ?? null
 		})),
-		roots: t.filter((e) => e.head === null && s.has(e.dependent)).map((e) => ({
+		roots: t.filter((e) => e.head === null && c.has(e.dependent)).map((e) => ({
 			arc: e,
-			x: d(e, e.dependent)
+			x: f(e, e.dependent)
 		})),
-		width: o,
-		levels: Math.max(0, ...p)
+		width: s,
+		levels: Math.max(0, ...m)
 	};
 }
-function c(e, t, n) {
+function u(e, t, n) {
 	return [Math.max(Math.min(e, t), n.start - 1), Math.min(Math.max(e, t), n.stop)];
 }
-function l(e) {
-	let t = e.map((e, t) => t).sort((t, n) => u(e[t]) - u(e[n]) || t - n), n = [], r = Array(e.length).fill(0);
+function d(e) {
+	let t = e.map((e, t) => t).sort((t, n) => f(e[t]) - f(e[n]) || t - n), n = [], r = Array(e.length).fill(0);
 	for (let i of t) {
 		let [t, a] = e[i] ?? [0, 0], o = n.filter((e) => e.left < a && t < e.right), s = o.filter((e) => t <= e.left && e.right <= a), c = new Set(o.map((e) => e.level)), l = 1 + Math.max(0, ...s.map((e) => e.level));
 		for (; c.has(l);) l += 1;
@@ -85,10 +96,10 @@ function l(e) {
 	}
 	return r;
 }
-function u(e) {
+function f(e) {
 	return e ? e[1] - e[0] : 0;
 }
-function d(e) {
+function p(e) {
 	let { width: t } = e;
 	return {
 		...e,
@@ -104,27 +115,27 @@ function d(e) {
 		}))
 	};
 }
-function f(e) {
+function m(e) {
 	return e.reduce((e, t) => e + t, 0);
 }
 //#endregion
 //#region src/words.ts
-var p = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
-function m(e) {
-	return e.replace(p, (e) => "‌‍".includes(e) ? e : h(e.codePointAt(0) ?? 0));
+var h = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
+function g(e) {
+	return e.replace(h, (e) => "‌‍".includes(e) ? e : _(e.codePointAt(0) ?? 0));
 }
-function h(e) {
+function _(e) {
 	let t = e.toString(16);
 	return e < 256 ? `\\x${t.padStart(2, "0")}` : e < 65536 ? `\\u${t.padStart(4, "0")}` : `\\U${t.padStart(8, "0")}`;
 }
-var g = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}\p{Script=Hanifi_Rohingya}\p{Script=Mandaic}\p{Script=Samaritan}]/u;
-function _(e) {
+var v = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}\p{Script=Adlam}\p{Script=Hanifi_Rohingya}\p{Script=Mandaic}\p{Script=Samaritan}]/u;
+function y(e) {
 	let t = /\p{L}/u.exec(e);
-	return t !== null && g.test(t[0]);
+	return t !== null && v.test(t[0]);
 }
-function v(e) {
+function b(e) {
 	let t = e.filter((e) => /\p{L}/u.test(e));
-	return 2 * t.filter(_).length > t.length;
+	return 2 * t.filter(y).length > t.length;
 }
 //#endregion
-export { m as escaped, e as layOut, v as runRightToLeft };
+export { g as escaped, e as layOut, b as runRightToLeft };

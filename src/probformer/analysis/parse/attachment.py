@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probformer.data.attachment import is_punctuation
+from probformer.data.breakdown import LENGTHS
 from probformer.data.sentence import Sentence
 from probformer.sentinels import ROOT, UNOBSERVED
 
 BASELINES = LEFT, RIGHT, RANDOM = "left chain", "right chain", "random"
-
-LENGTHS = (10, 20, 30, 40)
-"""The largest length of each group but the last, which has no limit."""
 
 _RANDOM_DRAWS = 5
 

@@ -1,4 +1,4 @@
-"""`probformer parse`: attachment scores as tables or JSON, trees as CoNLL-U."""
+"""`probformer parse` for latent heads: scores as tables or JSON, trees as CoNLL-U."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from pathlib import Path
 
 import torch
 
-from probformer.analysis.input_text import check_source, count_unknown, read_text
+from probformer.analysis.input_text import (
+    check_not_overwritten,
+    check_source,
+    count_unknown,
+    read_text,
+)
 from probformer.analysis.parse.scoring import FoundHeads, ParserOptions, parse_sentences
 from probformer.analysis.parse.tables import figures, print_tables
 from probformer.data.formats.conllu import Annotation, annotated, as_conllu
@@ -16,11 +21,11 @@ from probformer.data.readers import lines_of
 from probformer.data.sentence import Sentence
 from probformer.errors import counted, require
 from probformer.runs.files import require_writable, write_text
-from probformer.runs.run_folder import load_run
+from probformer.runs.run_folder import Run
 
 
 def parse_file(
-    folder: Path,
+    run: Run,
     file: Path | None,
     data: Path,
     options: ParserOptions,
@@ -28,16 +33,14 @@ def parse_file(
     out: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Parse a file or, without one, a split of the run's data, by default test."""
+    """Score the heads of channels on a file or, without one, on a split, by default test."""
     check_source(file, split)
     if out is not None:
         _check_trees(out, file, options)
-    run = load_run(folder)
     run.model.to("cuda" if torch.cuda.is_available() else "cpu")
     sentences = read_text(run, file, data, split or "test", "conllu")
-    if out is not None and out.exists():
-        for path in {sentence.path for sentence in sentences} - {""}:
-            require(not out.samefile(path), f"{out}: --out would overwrite what is parsed")
+    if out is not None:
+        check_not_overwritten(out, {sentence.path for sentence in sentences} - {""})
     parsing = parse_sentences(run, sentences, options)
     unknown = count_unknown(run, sentences)
     written = ""

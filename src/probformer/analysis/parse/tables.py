@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from probformer.analysis.input_text import size_text
-from probformer.analysis.parse.attachment import BASELINES, LENGTHS, Accuracy, group_of
+from probformer.analysis.parse.attachment import BASELINES, Accuracy, group_of
 from probformer.analysis.parse.scoring import ANY, AVERAGE, FoundHeads, ParserOptions, channel
+from probformer.data.breakdown import LENGTHS, group_names
 from probformer.data.sentence import Sentence
 from probformer.errors import counted
 
@@ -42,7 +43,7 @@ def figures(
         "best_channel": parsing.best_channel(),
         "channels": [asdict(parsing.accuracy(channel(c))) for c in range(parsing.channels)],
         "lengths": {
-            _length(group): {"sentences": count}
+            group_names(LENGTHS)[group]: {"sentences": count}
             | {name: asdict(parsing.accuracy(way, group=group)) for name, way in _ways(parsing)}
             for group, count in _groups(sentences)
         },
@@ -97,7 +98,7 @@ def _by_length(parsing: FoundHeads, sentences: Sequence[Sentence]) -> Table:
     table = _pairs_table("words", ["sentences", *(name for name, _ in _ways(parsing))])
     for group, count in _groups(sentences):
         accuracies = [parsing.accuracy(way, group=group) for _, way in _ways(parsing)]
-        table.add_row(_length(group), f"{count:,}", *map(_pair, accuracies))
+        table.add_row(group_names(LENGTHS)[group], f"{count:,}", *map(_pair, accuracies))
     return table
 
 
@@ -124,11 +125,6 @@ def _pairs_table(first: str, names: Iterable[str]) -> Table:
 def _groups(sentences: Sequence[Sentence]) -> list[tuple[int, int]]:
     """Groups of similar length, and the number of sentences in each."""
     return sorted(Counter(map(group_of, sentences)).items())
-
-
-def _length(group: int) -> str:
-    low = LENGTHS[group - 1] + 1 if group else 1
-    return f"{low}–{LENGTHS[group]}" if group < len(LENGTHS) else f"{low}–"
 
 
 def _pair(accuracy: Accuracy) -> str:

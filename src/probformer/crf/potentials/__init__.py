@@ -5,7 +5,8 @@ from probformer.crf.potentials.combined import Potentials, as_potentials, build_
 from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
 from probformer.crf.potentials.root import Root
-from probformer.crf.potentials.words import UV, UVW, Full, Rotary, SharedUV, WordPotential
+from probformer.crf.potentials.word_potential import WordPotential
+from probformer.crf.potentials.words import UV, UVW, Full, Rotary, SharedUV
 
 __all__ = [
     "UV",

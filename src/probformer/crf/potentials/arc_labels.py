@@ -38,9 +38,12 @@ class ArcLabels(Factor):
             require_whole(name, value)
         require_whole("channel", channel, low=0)
         self.labelled_channel, self.label_count = channel, count
-        self.U = nn.Parameter(torch.randn(count, rank, labels) / rank**0.5)
-        self.V = nn.Parameter(torch.randn(count, rank, labels) / rank**0.5)
-        self.W = nn.Parameter(torch.randn(count, labels))
+        # R starts small beside 1/λ_H = d, by which scores are multiplied: with entries of unit size
+        # some labels are ahead by tens of nats, which training takes epochs to undo.
+        scale = (rank * labels**0.5) ** -0.5
+        self.U = nn.Parameter(scale * torch.randn(count, rank, labels))
+        self.V = nn.Parameter(scale * torch.randn(count, rank, labels))
+        self.W = nn.Parameter(torch.zeros(count, labels))
         self.bias = nn.Parameter(torch.zeros(count))
 
     def prepare(self, q: Tensor, *own: Tensor) -> _Arcs:

@@ -20,7 +20,8 @@ from probformer.crf.potentials.arc_labels import ArcLabels
 from probformer.crf.potentials.factor import Factor, Variable
 from probformer.crf.potentials.global_features import Global
 from probformer.crf.potentials.root import Root
-from probformer.crf.potentials.words import WordPotential, build_word_potential
+from probformer.crf.potentials.word_potential import WordPotential
+from probformer.crf.potentials.words import build_word_potential
 from probformer.errors import require, require_kind
 
 
@@ -171,7 +172,15 @@ class Potentials(nn.Module):
         return torch.cat([heads[:, :channel], heads[:, channel + 1 :]], 1)
 
     def with_labelled(self, heads: Tensor, of_channel: Tensor) -> Tensor:
-        """The inverse of `without_labelled`, given that channel (B, 1, …)."""
+        """The inverse of `without_labelled`.
+
+        Args:
+            heads: the other channels, (B, h − 1, …).
+            of_channel: the channel whose arcs have labels, (B, 1, …).
+
+        Returns:
+            (B, h, …).
+        """
         channel = self._labelled_channel()
         return torch.cat([heads[:, :channel], of_channel, heads[:, channel:]], 1)
 
@@ -217,7 +226,16 @@ class Potentials(nn.Module):
     def add_others(
         self, to_z: Tensor, heads: Sequence[Tensor | None], x: Sequence[Any]
     ) -> list[Tensor]:
-        """The messages of all factors to labels, given that of the words' factor to Z."""
+        """The messages of all factors to labels, given that of the words' factor to Z.
+
+        Args:
+            to_z: the message of the words' factor, (B, n, d).
+            heads: for each other factor Q of what it scores, as in `by_factor`.
+            x: for each other factor what its `prepare` returned.
+
+        Returns:
+            (B, n, d), then one tensor for each label variable of factors.
+        """
         to_own: list[Tensor] = []
         for factor, p, part in zip(self.factors[1:], heads, x, strict=True):
             message, *own = factor.label_messages(p, part)
@@ -226,7 +244,15 @@ class Potentials(nn.Module):
         return [to_z, *to_own]
 
     def expected_score(self, heads: Sequence[Tensor], x: Sequence[Any]) -> Tensor:
-        """−E(Q) without the unary scores, (B,); arguments as for `label_messages`."""
+        """−E(Q) without the unary scores.
+
+        Args:
+            heads: the distributions of the blocks, in the order of `head_messages`.
+            x: what `prepare` returned.
+
+        Returns:
+            (B,).
+        """
         parts = zip(self.factors, self.by_factor(heads), x, strict=True)
         scores = [factor.expected_score(p, part) for factor, p, part in parts]
         return cast(Tensor, sum(scores))
@@ -250,7 +276,7 @@ def build_potentials(settings: EncoderSettings) -> Potentials:
         others["arc_labels"] = ArcLabels(labels, arcs.count, arcs.rank, arcs.channel)
     return Potentials(
         build_word_potential(settings.potential, labels, channels),
-        root and Root(labels, channels, root.labels),
+        root and Root(labels, channels, root.labels, root.initial_scores),
         globals and Global(labels, channels, globals.count, globals.mode, globals.features),
         **others,
     )

@@ -40,7 +40,15 @@ class Variable:
     """The number of channels; None for variables without channels."""
 
     def shape(self, batch: int, n: int) -> tuple[int, ...]:
-        """(B, channels, n) of their indices, without the axes that they do not have."""
+        """The shape of their indices in `Evidence`.
+
+        Args:
+            batch: B, the number of sentences.
+            n: the number of words.
+
+        Returns:
+            (B, channels, n), without the axes that they do not have.
+        """
         channels = () if self.channels is None else (self.channels,)
         return batch, *channels, *((n,) if self.per_word else ())
 
@@ -109,7 +117,15 @@ class Factor(nn.Module, ABC):
         """
 
     def expected_score(self, p: Tensor | None, x: Any) -> Tensor:
-        """Its part of −E(Q), (B,); to be overridden if `head_scores` returns None."""
+        """Its part of −E(Q); to be overridden if `head_scores` returns None.
+
+        Args:
+            p: as for `label_messages`.
+            x: what `prepare` returned.
+
+        Returns:
+            (B,).
+        """
         scores = self.head_scores(x)
         assert scores is not None, f"{type(self).__name__} must define expected_score"
         assert p is not None

@@ -21,16 +21,19 @@ class Root(Factor):
         labels: d, the number of labels of a word.
         channels: h, the number of head variables of a word.
         root_labels: d_root, the number of labels of ROOT.
+        initial_scores: the standard deviation of T′ before training.
     """
 
     column_field = "root_head_marginals"
 
-    def __init__(self, labels: int, channels: int, root_labels: int) -> None:
+    def __init__(
+        self, labels: int, channels: int, root_labels: int, initial_scores: float = 1.0
+    ) -> None:
         super().__init__()
         require_whole("labels", labels)
         require_whole("channels", channels)
         require_whole("root_labels", root_labels)
-        self.T = nn.Parameter(torch.randn(channels, labels, root_labels))
+        self.T = nn.Parameter(initial_scores * torch.randn(channels, labels, root_labels))
         self.label_variables = (
             Variable("root", "ROOT", root_labels, "root_marginals", "root_scores"),
         )

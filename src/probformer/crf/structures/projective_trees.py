@@ -13,17 +13,21 @@ the gradient of that, both by automatic differentiation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from probformer.crf.structures.trees import Trees
 from probformer.sentinels import ROOT, UNOBSERVED
 
 _NONE = -1e300
 """The log weight of a span that cannot be: −∞ has no gradient."""
+_MOST_PARTS = 2**26
+"""Of trees that are drawn together: their number times n³."""
 
 
 class ProjectiveTrees(Trees):
@@ -51,6 +55,28 @@ class ProjectiveTrees(Trees):
             log_z = self._inside(leaf, forbidden)
             (slope,) = torch.autograd.grad(log_z.sum(), leaf, create_graph=differentiable)
         return log_z.detach(), slope, leaf
+
+    def sample(
+        self, scores: Tensor, forbidden: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:
+        """Trees, (B, count, channels, n): from the whole sentence down, each sum draws one part."""
+
+        def draw_part(parts: Tensor) -> Tensor:
+            return _DrawnPart.apply(parts, generator)
+
+        shape = scores.shape
+        rows = [
+            x.expand(shape).flatten(0, 1).repeat_interleave(count, 0) for x in (scores, forbidden)
+        ]
+        size = max(1, _MOST_PARTS // max(shape[2], 1) ** 3)
+        drawn = []
+        for own, closed in zip(*(x.split(size) for x in rows), strict=True):
+            with torch.enable_grad():
+                leaf = own.detach().double().requires_grad_()
+                log_z = self._inside(leaf, closed, draw_part)
+                (tree,) = torch.autograd.grad(log_z.sum(), leaf)
+            drawn.append(tree.argmax(-1))
+        return torch.cat(drawn).unflatten(0, (*shape[:2], count)).transpose(1, 2)
 
     def fault(self, heads: Sequence[int]) -> tuple[int, str] | None:
         found = super().fault(heads)
@@ -80,8 +106,17 @@ class ProjectiveTrees(Trees):
         log_z = self._inside(torch.zeros(1, n, n + 1, dtype=torch.float64), forbidden[None])
         return bool(log_z > _NONE / 2)
 
-    def _inside(self, scores: Tensor, forbidden: Tensor) -> Tensor:
-        """log Z (S,)."""
+    def _inside(
+        self, scores: Tensor, forbidden: Tensor, total: Callable[[Tensor], Tensor] | None = None
+    ) -> Tensor:
+        """log Z (S,).
+
+        Args:
+            scores: (S, n, n+1).
+            forbidden: (S, n, n+1).
+            total: computes a logsumexp over the last axis, for other gradients.
+        """
+        total = _logsumexp if total is None else total
         arcs, lengths = _arcs(scores, forbidden)
         count, size, _ = arcs.shape  # sentences, words with ROOT
         # Complete spans with their head at the left (right) end, by their first and their last
@@ -95,17 +130,50 @@ class ProjectiveTrees(Trees):
             halves = left_by_start + right_by_end
             if self.single_root:  # nothing hangs from ROOT before this word
                 halves = torch.where(_from_root(halves), _NONE, halves)
-            inner = halves.logsumexp(2, keepdim=True)
+            inner = total(halves)
             to_end, to_start = arcs.diagonal(-width, 1, 2), arcs.diagonal(width, 1, 2)
-            open_left = torch.cat([open_left[:, :-1], inner + to_end.unsqueeze(2)], 2)
-            open_right = torch.cat([open_right[:, 1:], inner + to_start.unsqueeze(2)], 2)
-            left = (open_left + left_by_end).logsumexp(2, keepdim=True)
-            right = (open_right + right_by_start).logsumexp(2, keepdim=True)
+            open_left = torch.cat([open_left[:, :-1], (inner + to_end).unsqueeze(2)], 2)
+            open_right = torch.cat([open_right[:, 1:], (inner + to_start).unsqueeze(2)], 2)
+            left = total(open_left + left_by_end).unsqueeze(2)
+            right = total(open_right + right_by_start).unsqueeze(2)
             left_by_start = torch.cat([left_by_start, left], 2)
             left_by_end = torch.cat([left, left_by_end], 2)
             right_by_start = torch.cat([right, right_by_start], 2)
             right_by_end = torch.cat([right, right_by_end], 2)
         return left_by_start[:, 0].gather(1, lengths.unsqueeze(1)).squeeze(1)
+
+
+def _logsumexp(parts: Tensor) -> Tensor:
+    return parts.logsumexp(-1)
+
+
+class _DrawnPart(torch.autograd.Function):
+    """logsumexp over the last axis, whose gradient goes to one part, drawn by its share.
+
+    Each span is a part of at most one larger span of a tree, so that gradients are zero or one, and
+    the gradient of log Z is a tree, drawn from the distribution.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, parts: Tensor, generator: torch.Generator) -> Tensor:
+        ctx.save_for_backward(parts)
+        ctx.generator = generator
+        return parts.logsumexp(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grad_outputs: Tensor
+    ) -> tuple[Tensor, None]:
+        (parts,) = ctx.saved_tensors
+        (used,) = grad_outputs
+        slope = torch.zeros_like(parts)
+        where = used.nonzero(as_tuple=True)
+        if len(where[0]):
+            p = parts[where].softmax(-1).cpu()
+            chosen = torch.multinomial(p, 1, generator=ctx.generator).squeeze(1).to(parts.device)
+            slope[(*where, chosen)] = 1.0
+        return slope, None
 
 
 def _inside_arc(word: int, first: int, second: int) -> bool:

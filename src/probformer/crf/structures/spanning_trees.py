@@ -13,6 +13,7 @@ from torch import Tensor
 
 from probformer.crf.devices import kernels_run_on
 from probformer.crf.structures.elimination import eliminate
+from probformer.crf.structures.tree_samples import draw_trees
 from probformer.crf.structures.trees import Trees
 
 _LOWEST = -600.0
@@ -40,6 +41,27 @@ class SpanningTrees(Trees):
         _, m, moved = self._eliminate(weights, weights * direction)
         assert moved is not None
         return _reordered(weights * (direction * m + moved), *last)
+
+    def sample(
+        self, scores: Tensor, forbidden: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:
+        """Trees, (B, count, channels, n); a single root word is drawn before the rest."""
+        shape = scores.shape
+        scores, forbidden = scores.double().flatten(0, 1), forbidden.expand(shape).flatten(0, 1)
+        weights = self._weights(scores, forbidden)[0].cpu().roll(1, -1)
+        below_root = (~weights.any(-1)).repeat_interleave(count, 0)  # here padding
+        weights = weights.repeat_interleave(count, 0)
+        if self.single_root:
+            p = self.solve(scores, forbidden)[1][..., -1].clamp(min=0).cpu()
+            p = p.masked_fill(forbidden.cpu().all(-1).all(-1, keepdim=True), 1.0)
+            root = torch.multinomial(p, count, replacement=True, generator=generator)
+            below_root |= root.view(-1, 1) == torch.arange(shape[2])
+            weights = weights.masked_fill(below_root.unsqueeze(2), 0.0)
+            weights[..., 0] = 0.0
+        weights[..., 0] += below_root
+        heads = draw_trees(weights, generator)
+        heads = torch.where(heads == 0, shape[2], heads - 1).to(scores.device)
+        return heads.unflatten(0, (*shape[:2], count)).transpose(1, 2)
 
     def _weights(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
         """A (S, n, n+1), zero where forbidden, and the log of what Z has to be times, (S,)."""

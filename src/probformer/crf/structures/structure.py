@@ -15,6 +15,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from probformer.sentinels import UNOBSERVED
+
 
 class Structure(ABC):
     """The joint distribution of a block of variables, given its scores.
@@ -52,7 +54,15 @@ class Structure(ABC):
         return self.marginals(scores, forbidden)
 
     def log_partition(self, scores: Tensor, forbidden: Tensor) -> Tensor | None:
-        """log Σ exp(score) over the joint assignments of each sentence, (B,); None if undefined."""
+        """log Σ exp(score) over the joint assignments of each sentence.
+
+        Args:
+            scores: (B, …, values).
+            forbidden: true for values that cannot be taken, broadcastable to the scores.
+
+        Returns:
+            (B,), or None where it is not defined.
+        """
         return None
 
     def entropy(
@@ -91,6 +101,37 @@ class Structure(ABC):
         values = torch.arange(forbidden.shape[-1], device=observed.device)
         index = observed.unsqueeze(-1)
         return forbidden | (index >= 0) & (values != index)
+
+    def sample(
+        self, scores: Tensor, forbidden: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:
+        """Values drawn from the joint distribution of the variables of each block.
+
+        One variable after the other, from its marginals given the values of those before it.
+
+        Args:
+            scores: (B, blocks, variables, values).
+            forbidden: true for values that cannot be taken, broadcastable to the scores.
+            count: how many to draw.
+            generator: where random numbers come from, on the CPU.
+
+        Returns:
+            (B, count, blocks, variables), the indices of values; any at padding.
+        """
+        shape = scores.shape
+        forbidden = forbidden.expand(shape).repeat_interleave(count, 0)
+        scores = scores.repeat_interleave(count, 0)
+        drawn = [scores.new_zeros(*scores.shape[:2], 0, dtype=torch.long)]
+        for variable in range(shape[2]):
+            p = self.marginals(scores, forbidden)[:, :, variable].double().cpu().clamp(min=0)
+            p = p + (p.sum(-1, keepdim=True) == 0)
+            values = torch.multinomial(p.flatten(0, 1), 1, generator=generator)
+            values = values.view(p.shape[:2]).to(scores.device)
+            observed = values.new_full(scores.shape[:3], UNOBSERVED)
+            observed[:, :, variable] = values
+            forbidden = self.condition(forbidden, observed)
+            drawn.append(values.unsqueeze(2))
+        return torch.cat(drawn, 2).unflatten(0, (shape[0], count))
 
     def allows(self, values: Sequence[int]) -> bool:
         """Whether variables of one sentence, of heads those of one channel, may take these values.

@@ -23,7 +23,8 @@ _FIELDS = 10
 _FORM, _HEAD, _RELATION, _ENHANCED, _MISC = 1, 6, 7, 8, 9
 _COLUMNS = {"lemma": 2, "upos": 3, "xpos": 4, "deprel": 7}
 _WRITTEN_COLUMNS = ("lemma", "upos", "xpos")
-_TAG_COLUMNS = ("upos", "xpos")
+TAG_COLUMNS = ("upos", "xpos")
+"""The columns into which tags can be written."""
 _NO_WORD = re.compile(r"\d+[-.]\d+", re.ASCII)  # a multiword range or an empty node
 _WORD_LINE = re.compile(r" *\d+ *\t", re.ASCII)
 _ONE_EACH = "there must be one annotation for each sentence with words"
@@ -48,23 +49,46 @@ class Conllu(Format):
         return between_blank_lines(lines)
 
     def parse(self, lines: Iterator[Line]) -> Iterator[Sentence]:
-        rows: list[list[str]] = []
-        numbers: list[int] = []
-        id, document = "", ""
-        try:
-            for number, text in lines:
-                if text.startswith("#"):
-                    id, document = _id_in(text) or id, document_in(text) or document
-                elif (fields := _word_in(text, number, len(rows) + 1)) is not None:
-                    rows.append(fields)
-                    numbers.append(number)
-            heads = _heads([row[_HEAD] for row in rows], numbers)
-        except BadLine as bad:
-            raise BadLine(bad.line, bad.reason, id) from None
-        if rows:
-            columns = {name: tuple(row[at] for row in rows) for name, at in _COLUMNS.items()}
-            words = tuple(row[_FORM] for row in rows)
-            yield Sentence(words, columns, heads, document=document, id=id, line=numbers[0])
+        sentence = sentence_in(lines)
+        if sentence is not None:
+            yield sentence
+
+
+def is_conllu(line: str) -> bool:
+    """Whether the first line of a text, which is not blank, makes it CoNLL-U."""
+    return line.startswith("#") or line.count("\t") == _FIELDS - 1
+
+
+def sentence_in(lines: Iterable[Line], with_heads: bool = True) -> Sentence | None:
+    """The sentence of a block of numbered lines; None if there are no words in them.
+
+    Args:
+        lines: Comments, words, multiword ranges and empty nodes.
+        with_heads: Whether heads are read and checked; if not, the sentence has none.
+
+    Raises:
+        BadLine: A line breaks the rules of CoNLL-U, or the heads form a cycle.
+    """
+    rows: list[list[str]] = []
+    numbers: list[int] = []
+    id, document = "", ""
+    try:
+        for number, text in lines:
+            if text.startswith("#"):
+                id, document = _id_in(text) or id, document_in(text) or document
+            elif (fields := _word_in(text, number, len(rows) + 1)) is not None:
+                rows.append(fields)
+                numbers.append(number)
+        heads = _heads(rows, numbers) if with_heads else None
+    except BadLine as bad:
+        raise BadLine(bad.line, bad.reason, id) from None
+    if not rows:
+        return None
+    columns = {name: tuple(row[at] for row in rows) for name, at in _COLUMNS.items()}
+    words = tuple(row[_FORM] for row in rows)
+    others = numbers[-1] - numbers[0] >= len(numbers)  # ranges, empty nodes or comments
+    place = {"line": numbers[0], "lines": tuple(numbers) if others else ()}
+    return Sentence(words, columns, heads, document=document, id=id, **place)
 
 
 def _id_in(comment: str) -> str:
@@ -89,19 +113,25 @@ def _word_in(text: str, number: int, expected: int) -> list[str] | None:
     return fields
 
 
-def _heads(heads: list[str], numbers: list[int]) -> tuple[int, ...] | None:
+def _heads(rows: list[list[str]], numbers: list[int]) -> tuple[int, ...] | None:
     """From ids, where 0 is the root and "_" is not known, to positions; None if none is known."""
-    for position, (head, number) in enumerate(zip(heads, numbers, strict=True)):
+
+    def bad(word: int, reason: str) -> BadLine:
+        named = f"word {word + 1}, {shortened(rows[word][_FORM])},"
+        return BadLine(numbers[word], f"{named} {reason}")
+
+    heads = [row[_HEAD] for row in rows]
+    for word, head in enumerate(heads):
         if head == "_":
             continue
         if not (_NUMBER.fullmatch(head) and int(head) <= len(heads)):
             expected = f"expected a number from 0 to {len(heads)}, or '_'"
-            raise BadLine(number, f"the head is {shortened(head)}, {expected}")
-        if int(head) == position + 1:
-            raise BadLine(number, f"the head is {head}, the word itself, expected another word")
+            raise bad(word, f"has the head {shortened(head)}, {expected}")
+        if int(head) == word + 1:
+            raise bad(word, "has itself as its head, expected another word")
     found = tuple(_position(head) for head in heads)
     if (word := _word_in_a_cycle(found)) is not None:
-        raise BadLine(numbers[word], "the heads from this word on lead back to it, expected a tree")
+        raise bad(word, "is on a cycle of heads, expected a tree")
     return None if set(found) <= {UNOBSERVED} else found
 
 
@@ -126,6 +156,8 @@ def _word_in_a_cycle(heads: Sequence[int]) -> int | None:
 
 def as_conllu(sentence: Sentence) -> Iterator[str]:
     """The lines of a sentence without heads, and a blank line after them."""
+    if sentence.id:
+        yield f"# sent_id = {sentence.id}"
     for number, word in enumerate(sentence.words, start=1):
         known = [sentence.columns.get(name, "_" * len(sentence)) for name in _WRITTEN_COLUMNS]
         yield "\t".join([str(number), word, *(column[number - 1] for column in known), *"_____"])
@@ -147,7 +179,7 @@ class Annotation:
 
     def __post_init__(self) -> None:
         for name in self.tags:
-            require_one_of("the column of tags", name, _TAG_COLUMNS)
+            require_one_of("the column of tags", name, TAG_COLUMNS)
 
 
 def annotated(lines: Iterable[str], annotations: Iterable[Annotation]) -> tuple[list[str], int]:
@@ -202,7 +234,7 @@ def _annotate(words: list[list[str]], given: Annotation) -> bool:
     """Write into the fields of a sentence's words; whether enhanced dependencies are gone."""
     moved = dropped = False
     for fields, head in zip(words, () if given.heads is None else given.heads, strict=False):
-        if _position(fields[_HEAD].strip(" ")) != head:
+        if not _is_head(fields[_HEAD].strip(" "), head):
             moved = True
             fields[_HEAD] = "_" if head == UNOBSERVED else str(head + 1)
             fields[_RELATION] = {ROOT: "root", UNOBSERVED: "_"}.get(head, "dep")
@@ -219,6 +251,11 @@ def _annotate(words: list[list[str]], given: Annotation) -> bool:
         dropped |= fields[_ENHANCED].strip(" ") != "_"
         fields[_ENHANCED] = "_"
     return dropped
+
+
+def _is_head(written: str, head: int) -> bool:
+    """Whether this is what a file has for the head; anything may be written there."""
+    return bool(written == "_" or _NUMBER.fullmatch(written)) and _position(written) == head
 
 
 def _with_entries(misc: str, entries: Mapping[str, str]) -> str:
