@@ -57,24 +57,28 @@ def eliminate(
 
 
 def _eliminate(weights: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    # Sentences come last, so that each step goes over memory in order.
+    # Sentences come last, so that each step goes over memory in order. Products are written into
+    # the same memory again and again, which stays in the cache.
     a = weights.permute(1, 2, 0).clone(memory_format=torch.contiguous_format)
-    n, m, totals = len(a), torch.zeros_like(a), []
-    end = -1 if single_root else None
+    totals, products, m = torch.empty_like(a[:, 0]), torch.empty_like(a), torch.zeros_like(a)
+    n, end, rows = len(a), -1 if single_root else None, a.unbind()
     for i in range(n - 1):
-        heads = a[i, i + 1 :]
-        totals.append(heads[:end].sum(0))
-        heads /= totals[i]
+        heads, total = rows[i][i + 1 :], totals[i]
+        torch.sum(heads[:end], 0, out=total)
+        heads /= total
         a[i + 1 :, i + 1 :].addcmul_(a[i + 1 :, i : i + 1], heads)
-    sums = torch.stack([*totals, a[-1, -1]])
-    inverse = sums.reciprocal()
+    totals[-1] = a[-1, -1]
+    inverse = totals.reciprocal()
     m[-1, -1] = inverse[-1]
-    own, dependents = inverse.unbind(), (a[:, :-1] * inverse).unbind(1)
+    own, found, dependents = inverse.unbind(), m.unbind(), (a[:, :-1] * inverse).unbind(1)
     for i in range(n - 2, -1, -1):
-        left = m[i + 1 :, i:]
-        left[:, 0] = (left * a[i, i:]).sum(1)  # column i of M has been zero
-        found = (left * dependents[i][i + 1 :].unsqueeze(1)).sum(0)
-        found[1:end].add_(own[i] - found[0])
-        m[i, i + 1 :] = found[1:]
-    log_z = sums.real.log().sum(0).masked_fill((sums == 0).any(0), -torch.inf)
+        left, product, new = m[i + 1 :, i:], products[i + 1 :, i:], found[i][i:]
+        onward, lost = left[:, 0], new[0]
+        torch.mul(left, rows[i][i:], out=product)  # column i of M is still zero
+        torch.sum(product, 1, out=onward)
+        torch.mul(left, dependents[i][i + 1 :].unsqueeze(1), out=product)
+        torch.sum(product, 0, out=new)
+        new[1:end].add_(own[i] - lost)
+        lost.zero_()  # no word is its own head
+    log_z = totals.real.log().sum(0).masked_fill((totals == 0).any(0), -torch.inf)
     return log_z, m.permute(2, 0, 1)
