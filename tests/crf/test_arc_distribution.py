@@ -130,3 +130,10 @@ def test_samples_of_extreme_scores_are_trees(name, single_root):
             assert max(heads) < length
             assert heads[3] == 9
             assert row < 2 or heads[9] == ROOT
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_sentences_without_words_have_samples_without_heads(name):
+    mask = torch.zeros(2, 0, dtype=torch.bool)
+    arcs = ArcDistribution.of(torch.zeros(2, M, 0, 1), mask, structure_named(name))
+    assert arcs.sample(3, torch.Generator()).shape == (2, 3, 0)

@@ -148,8 +148,8 @@ def test_gradients_with_extras(extras, run):
     check_gradients(build("uv", extras), RUNS[run])
 
 
-def check_gradients(potentials, inference):
-    unary, mask = random_batch((4, 2, 1, 0))
+def check_gradients(potentials, inference, lengths=(4, 2, 1, 0)):
+    unary, mask = random_batch(lengths)
     unary[~mask] = torch.nan  # padding, and a whole sentence of it, has no say
     unary.requires_grad_()
     inputs = {"unary": unary, **dict(potentials.named_parameters())}

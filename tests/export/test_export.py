@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from helpers.messages import check_wording, refused
 from helpers.models import WORDS, D
-from helpers.runs import PT, TRANSFORMER, saved
+from helpers.runs import PT, TRANSFORMER, TREES, saved
 from probformer.crf.potentials.all_pairs import AllPairs
 from probformer.errors import InputError
 from probformer.export import as_program, export_run
@@ -175,6 +175,15 @@ def test_what_cannot_be_exported(run, tmp_path):
         with refused(named):
             export_run(folder, onnx_, program, out)
     assert there.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("task", "encoder"), [("parsing", PT), ("tagging", TREES)])
+def test_trees_are_refused(tmp_path, task, encoder):
+    folder = saved(tmp_path / "run", task, encoder)
+    for onnx_ in (True, False):
+        with refused(str(folder), "trees"):
+            export_run(folder, onnx_, not onnx_, None)
+    assert not list(folder.glob("model.[op]*"))
 
 
 def test_a_missing_package_is_one_sentence(run):

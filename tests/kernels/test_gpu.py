@@ -6,6 +6,7 @@ import torch
 from helpers.models import EXTRAS, WORDS, build, random_batch
 from probformer import Encoder, Inference, mean_field
 from probformer.config import EncoderSettings, RotarySettings, TransformerSettings, UVSettings
+from probformer.crf.structures import ProjectiveTrees, SpanningTrees
 from probformer.models.transformer_layers import Attention
 
 pytestmark = pytest.mark.gpu
@@ -32,10 +33,39 @@ def test_devices_agree_where_heads_are_not_asked_for(words, extras, lengths):
     torch.testing.assert_close(actual.z_scores.cpu(), expected.z_scores, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("n", [1, 2, 40, 100])
+@pytest.mark.parametrize("structure", [SpanningTrees(), SpanningTrees(False), ProjectiveTrees()])
+def test_devices_agree_on_trees(structure, n):
+    words = torch.arange(n) < torch.tensor([n, max(1, n // 2)]).unsqueeze(1)
+    pairs = words.unsqueeze(1) & words.unsqueeze(2) & ~torch.eye(n, dtype=torch.bool)
+    forbidden = ~torch.cat([pairs, words.unsqueeze(2)], -1).unsqueeze(1)
+    scores, weights, found = 20 * torch.randn(2, 3, n, n + 1), torch.randn(2, 3, n, n + 1), []
+    for device in ("cpu", "cuda"):
+        given = scores.to(device).requires_grad_()
+        marginals = structure.marginals(given, forbidden.to(device))
+        (slope,) = torch.autograd.grad((marginals * weights.to(device)).sum(), given)
+        log_z = structure.log_partition(given.detach(), forbidden.to(device))
+        found.append([x.detach().cpu() for x in (marginals, slope, log_z)])
+    for expected, actual in zip(*found, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("heads", ["tree", "projective"])
+def test_devices_agree_on_inference_with_trees(heads):
+    potentials, (unary, mask) = build("uv", "root"), random_batch((7, 4, 2, 1, 0))
+    inference = Inference(iterations=3, heads=heads)
+    expected = mean_field(unary, mask, potentials, inference)
+    actual = mean_field(unary.cuda(), mask.cuda(), potentials.cuda(), inference)
+    torch.testing.assert_close(actual.z_scores.cpu(), expected.z_scores)
+    torch.testing.assert_close(actual.head_marginals.cpu(), expected.head_marginals)
+
+
+@pytest.mark.parametrize("heads", ["independent", "tree", "projective"])
 @pytest.mark.parametrize("potential", [UVSettings(rank=4), RotarySettings(rank=4)])
-def test_a_training_step_can_be_captured(potential):
+def test_a_training_step_can_be_captured(potential, heads):
     torch.use_deterministic_algorithms(False)
-    settings = EncoderSettings(labels=8, channels=2, potential=potential)
+    inference = Inference(heads=heads)
+    settings = EncoderSettings(labels=8, channels=2, potential=potential, inference=inference)
     encoder = Encoder(9, settings).cuda()
     words = torch.randint(9, (4, 6), device="cuda")
     mask = torch.ones(4, 6, dtype=torch.bool, device="cuda")

@@ -1,5 +1,6 @@
 """What is measured is what it says it is."""
 
+import json
 import sys
 import tomllib
 
@@ -15,10 +16,12 @@ import explore
 import partial
 import performance
 import trainings
+import trees
 import updates
 from helpers.runs import saved
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.config.lookup import read_settings
+from probformer.crf.structures import SpanningTrees
 from probformer.data.readers import SentenceFile
 from probformer.runs.results import collect
 from probformer.sentinels import UNOBSERVED
@@ -223,3 +226,38 @@ def test_a_part_of_the_heads_of_a_file(whole, tmp_path, monkeypatch):
         assert 0 < min(known, default=0) + 1 < max(known) < 10
     assert few.count("A=b") == 200
     assert few.count("# sent_id") == 20
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+def test_the_inverse_of_the_laplacian_gives_the_marginals_of_trees(single_root):
+    scores = torch.randn(3, 2, 5, 6, dtype=torch.float64, requires_grad=True)
+    forbidden, weights = torch.eye(5, 6, dtype=torch.bool), torch.randn(3, 2, 5, 6)
+    found = trees.inverse_marginals(scores, forbidden, single_root)
+    expected = SpanningTrees(single_root).marginals(scores, forbidden)
+    torch.testing.assert_close(found, expected)
+    pair = [torch.autograd.grad((x * weights).sum(), scores) for x in (found, expected)]
+    torch.testing.assert_close(*pair)
+
+
+def test_trees_are_timed_beside_the_inverse_and_in_a_training_step(tmp_path, monkeypatch, capsys):
+    sizes = ["--sentences", "2", "--words", "4", "--batch", "2", "--length", "3"]
+    line = ["trees.py", *sizes, "--repeats", "1", "--device", "cpu", "--docs", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", line)
+    trees.main()
+    found = json.loads((tmp_path / "performance/trees-cpu.json").read_text(encoding="utf-8"))
+    assert capsys.readouterr().out.splitlines() == trees.tables(found)
+    rows = {row["name"]: row for row in found["marginals"]["rows"]}
+    assert rows.keys() == trees.MARGINALS.keys()
+    assert all(row["forward"] > 0 and row["both"] > 0 for row in rows.values())
+    assert rows[f"{trees.INVERSE}, one root"]["both / inverse"] == 1
+    rows = {row["name"]: row for row in found["steps"]["rows"]}
+    assert rows.keys() == trees.STEPS.keys()
+    assert rows[trees.REFERENCE]["step / independent"] == 1
+
+
+def test_the_page_on_parsing_shows_the_figures_of_trees():
+    page = (BENCHMARKS.parent / "docs/parsing.md").read_text(encoding="utf-8")
+    files = sorted((BENCHMARKS.parent / "docs/performance").glob("trees-*.json"))
+    assert files
+    for file in files:
+        assert "\n".join(trees.tables(json.loads(file.read_text(encoding="utf-8")))) in page

@@ -161,6 +161,11 @@ class EncoderSettings(Settings):
         return self.root is not None
 
     @property
+    def has_trees(self) -> bool:
+        """Whether the heads of a channel form a tree."""
+        return self.inference.has_trees
+
+    @property
     def has_fixed_steps(self) -> bool:
         """Whether all sentences take the same number of steps."""
         return self.inference.tolerance is None
@@ -270,6 +275,11 @@ class TransformerSettings(Settings):
     def label_count(self) -> int | None:
         """None: it has no labels."""
         return None
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the heads of a channel form a tree: attention does not."""
+        return False
 
     @property
     def has_fixed_steps(self) -> bool:

@@ -96,6 +96,8 @@ class ArcDistribution:
         """
         scores, forbidden = self._arcs()
         n = scores.shape[2]
+        if not n:
+            return torch.zeros(len(scores), count, 0, dtype=torch.long, device=scores.device)
         heads = self.structure.sample(scores, forbidden, count, generator).squeeze(2)
         heads = heads.masked_fill(forbidden.all(-1), 0)  # at padding
         return torch.where(heads == n, ROOT, heads)

@@ -9,13 +9,13 @@ rounding; dropout draws other random numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from probformer.config import Inference
+from probformer.crf.devices import kernels_run_on
 from probformer.crf.evidence import Evidence
 from probformer.crf.normalisers import softmax
 from probformer.crf.potentials import Factor, Potentials
@@ -93,11 +93,6 @@ def _forbidden_columns(factor: Factor, mask: Tensor, packing: Packing | None) ->
         return factor.forbidden_columns(mask).unsqueeze(1)
     forbidden = factor.forbidden_columns(packing.mask())
     return packing.pack(forbidden, mask.shape[1]).unsqueeze(1)
-
-
-def kernels_run_on(device: torch.device) -> bool:
-    nvidia = device.type == "cuda" and torch.version.hip is None
-    return nvidia and find_spec("triton") is not None
 
 
 def dtype_of_products(x: Tensor) -> torch.dtype:

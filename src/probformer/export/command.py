@@ -21,13 +21,17 @@ def export_run(folder: Path, onnx: bool, torch_program: bool, out: Path | None) 
         out: Another path, for one file; by default the run folder.
 
     Raises:
-        InputError: No file is chosen, a file exists already, or a file differs from PyTorch.
+        InputError: No file is chosen, a file exists already, the run is a parser or has heads that
+            form trees, or a file differs from PyTorch.
     """
     require(onnx or torch_program, "choose what to write: --onnx, --torch, or both")
     require(out is None or not (onnx and torch_program), "--out is for one file: --onnx or --torch")
     makers = [(onnx, "model.onnx", as_onnx), (torch_program, "model.pt2", as_program)]
     targets = {out or folder / name: make for wanted, name, make in makers if wanted}
     run = load_run(folder)
+    no_trees = "cannot be exported: trees have no graph that fits sentences of every length"
+    is_parser = run.settings.task.kind == "parsing"
+    require(not (is_parser or run.settings.encoder.has_trees), f"{folder}: {no_trees}")
     for path in targets:
         require(not path.exists(), f"{path}: exists already; --out chooses another file")
         require_writable(path)

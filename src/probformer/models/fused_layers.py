@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from probformer.crf.fused import dtype_of_products, kernels_run_on
+from probformer.crf.devices import kernels_run_on
+from probformer.crf.fused import dtype_of_products
 from probformer.packing import Packing
 
 

@@ -37,12 +37,13 @@ class ProjectiveTrees(Trees):
         single_root: whether exactly one word has ROOT as its head, or one or more.
     """
 
-    def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
+    def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         log_z, marginals, _ = self._sums(scores, forbidden)
-        return log_z.masked_fill(log_z < _NONE / 2, -torch.inf), marginals
+        log_z = log_z.masked_fill(log_z < _NONE / 2, -torch.inf)
+        return log_z, marginals, (scores, forbidden)
 
-    def derivative(self, scores: Tensor, forbidden: Tensor, direction: Tensor) -> Tensor:
-        _, marginals, leaf = self._sums(scores, forbidden, differentiable=True)
+    def derivative(self, kept: Sequence[Tensor], direction: Tensor) -> Tensor:
+        _, marginals, leaf = self._sums(*kept, differentiable=True)
         return torch.autograd.grad(marginals, leaf, direction)[0]
 
     def _sums(
@@ -119,24 +120,26 @@ class ProjectiveTrees(Trees):
         arcs, lengths = _arcs(scores, forbidden)
         count, size, _ = arcs.shape  # sentences, words with ROOT
         # Complete spans with their head at the left (right) end, by their first and their last
-        # word; open spans by the end where the head is. Axes: sentence, word, width.
+        # word; open spans by the end where the head is. Axes: sentence, word, width; only words of
+        # spans that get wider. Charts that are added have opposite orders of widths.
         left_by_start = left_by_end = right_by_start = right_by_end = arcs.new_zeros(count, size, 1)
         open_left = open_right = arcs.new_zeros(count, size, 0)
         for width in range(1, size):
-            halves = left_by_start[:, :-width] + right_by_end[:, width:].flip(-1)
+            left_by_start, right_by_start = left_by_start[:, :-1], right_by_start[:, :-1]
+            left_by_end, right_by_end = left_by_end[:, 1:], right_by_end[:, 1:]
+            halves = left_by_start + right_by_end
             if self.single_root:  # nothing hangs from ROOT before this word
                 halves = torch.where(_from_root(halves), _NONE, halves)
             inner = total(halves)
             to_end, to_start = arcs.diagonal(-width, 1, 2), arcs.diagonal(width, 1, 2)
-            open_left = _with_width(open_left, inner + to_end, by_start=True)
-            open_right = _with_width(open_right, inner + to_start, by_start=False)
-            left = open_left[:, :-width] + left_by_end[:, width:].flip(-1)
-            right = open_right[:, width:] + right_by_start[:, :-width].flip(-1)
-            left, right = total(left), total(right)
-            left_by_start = _with_width(left_by_start, left, by_start=True)
-            left_by_end = _with_width(left_by_end, left, by_start=False)
-            right_by_start = _with_width(right_by_start, right, by_start=True)
-            right_by_end = _with_width(right_by_end, right, by_start=False)
+            open_left = torch.cat([open_left[:, :-1], (inner + to_end).unsqueeze(2)], 2)
+            open_right = torch.cat([open_right[:, 1:], (inner + to_start).unsqueeze(2)], 2)
+            left = total(open_left + left_by_end).unsqueeze(2)
+            right = total(open_right + right_by_start).unsqueeze(2)
+            left_by_start = torch.cat([left_by_start, left], 2)
+            left_by_end = torch.cat([left, left_by_end], 2)
+            right_by_start = torch.cat([right, right_by_start], 2)
+            right_by_end = torch.cat([right, right_by_end], 2)
         return left_by_start[:, 0].gather(1, lengths.unsqueeze(1)).squeeze(1)
 
 
@@ -195,10 +198,3 @@ def _from_root(halves: Tensor) -> Tensor:
     _, words, widths = halves.shape
     starts = torch.arange(words, device=halves.device).unsqueeze(1)
     return (starts == 0) & (torch.arange(widths, device=halves.device) > 0)
-
-
-def _with_width(chart: Tensor, new: Tensor, by_start: bool) -> Tensor:
-    """The chart (S, words, widths) with one more width; words that have no such span get none."""
-    missing = chart.shape[1] - new.shape[1]
-    new = F.pad(new, (0, missing) if by_start else (missing, 0), value=_NONE)
-    return torch.cat([chart, new.unsqueeze(2)], 2)

@@ -1,6 +1,6 @@
 """Spanning trees drawn from their distribution, by the elimination that also gives log Z.
 
-Words are eliminated from the last to the first, as in `spanning_trees`:
+Words are eliminated as in `elimination`, from the last to the first:
 
     s_i = Σ_j A_ij,   p_ij = A_ij / s_i,   A_kj += A_ki p_ij        for j < i and ROOT, k < i
 

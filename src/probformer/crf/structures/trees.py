@@ -3,8 +3,7 @@
 The heads of a channel are one variable, the tree, with Q(tree) ∝ exp(Σ scores of its arcs). Given
 all messages, this Q is the exact minimiser of the free energy over distributions of trees. Its
 marginals μ are the gradient of log Z. So their Jacobian is the Hessian of log Z, which is
-symmetric, and the gradient of ⟨g, μ⟩ is the derivative of μ in the direction g: no intermediate
-value is kept for the backward pass.
+symmetric, and the gradient of ⟨g, μ⟩ is the derivative of μ in the direction g.
 
 Everything is computed in double precision. Scores are messages times 1/λ_H = d, and differ by
 hundreds.
@@ -37,24 +36,23 @@ class Trees(Structure):
         self.single_root = single_root
 
     @abstractmethod
-    def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
+    def solve(self, scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """The log-partition function and its gradient.
 
         Args:
-            scores: (S, n, n+1), in double precision.
+            scores: (S, n, n+1), in double precision; n > 0.
             forbidden: (S, n, n+1), true for arcs that cannot be; rows of padding are all true.
 
         Returns:
-            log Z (S,), and the marginals of arcs (S, n, n+1).
+            log Z (S,), the marginals of arcs (S, n, n+1), and what `derivative` takes.
         """
 
     @abstractmethod
-    def derivative(self, scores: Tensor, forbidden: Tensor, direction: Tensor) -> Tensor:
+    def derivative(self, kept: Sequence[Tensor], direction: Tensor) -> Tensor:
         """The derivative of the marginals as scores move in a direction.
 
         Args:
-            scores: (S, n, n+1), in double precision.
-            forbidden: (S, n, n+1), true for arcs that cannot be.
+            kept: the last result of `solve`.
             direction: (S, n, n+1).
 
         Returns:
@@ -63,11 +61,15 @@ class Trees(Structure):
 
     def marginals(self, scores: Tensor, forbidden: Tensor) -> Tensor:
         """The probability of each arc, (B, …, n, n+1); at padding zero."""
+        if not scores.numel():
+            return scores
         found = _Marginals.apply(*_by_sentence(scores, forbidden), self)
         return found.view(scores.shape).to(scores.dtype)
 
     def log_partition(self, scores: Tensor, forbidden: Tensor) -> Tensor:
         """log Σ exp(score of the tree), summed over the channels of a sentence, (B,)."""
+        if not scores.numel():
+            return scores.flatten(1).sum(1)
         found = _LogPartition.apply(*_by_sentence(scores, forbidden), self)
         return found.view(scores.shape[:-2]).flatten(1).sum(1).to(scores.dtype)
 
@@ -110,22 +112,23 @@ def _by_sentence(scores: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
 class _Marginals(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, forbidden: Tensor, trees: Trees) -> Tensor:
-        ctx.save_for_backward(scores, forbidden)
+        _, marginals, kept = trees.solve(scores, forbidden)
+        ctx.save_for_backward(*kept)
         ctx.trees = trees
-        return trees.solve(scores, forbidden)[1].clamp(0, 1)
+        return marginals.clamp(0, 1)
 
     @staticmethod
     @once_differentiable
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
         ctx: Any, *grad_outputs: Tensor
     ) -> tuple[Tensor, None, None]:
-        return ctx.trees.derivative(*ctx.saved_tensors, grad_outputs[0]), None, None
+        return ctx.trees.derivative(ctx.saved_tensors, grad_outputs[0]), None, None
 
 
 class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, forbidden: Tensor, trees: Trees) -> Tensor:
-        log_z, marginals = trees.solve(scores, forbidden)
+        log_z, marginals, _ = trees.solve(scores, forbidden)
         ctx.save_for_backward(scores, forbidden, marginals)
         ctx.trees = trees
         return log_z

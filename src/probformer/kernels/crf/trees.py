@@ -1,10 +1,12 @@
-"""The elimination of `crf.structures.spanning_trees` in one kernel: a block for each sentence.
+"""The elimination of `crf.structures.elimination` in kernels: a program for each sentence.
 
-With a tangent, the kernel also computes the derivative of M in its direction, by the rule of
-products for each step. Values are float64 and stay in memory, as a step needs all of them.
+A first kernel computes M, and a second one the derivative of M, by the rule of products for each
+step. Values are float64. They stay in global memory, as a step needs all of them: a barrier lets
+the next step of a program read what this one has stored. Within a step nothing is stored where
+another index has been read, so that one barrier is enough.
 """
 
-# pyright: reportPossiblyUnboundVariable=false, reportOperatorIssue=false
+# Type checkers of Python do not understand the kernels, which are in Triton's language.
 # pyright: reportArgumentType=false
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_ROWS = 16
-"""Rows of A that a block changes at a time."""
+_CELLS = 1024
+"""The number of cells of A that a program changes at a time, if these are whole rows."""
 
 
 def eliminate(
@@ -24,106 +26,141 @@ def eliminate(
     """log Z and its gradient by the weights of arcs.
 
     Args:
-        weights: A (S, n, 1 + n) in float64; column 0 is ROOT. A sentence has a word at least.
+        weights: A (S, n, n+1) in double precision, ROOT last. There is a word at least.
         single_root: whether exactly one word has ROOT as its head, or one or more.
-        tangent: the direction of the derivative, (S, n, 1 + n); None for no derivative.
+        tangent: the direction of the derivative, (S, n, n+1); None for no derivative.
 
     Returns:
-        log Z (S,), M (S, n, 1 + n), and the derivative of M or None.
+        log Z (S,), M (S, n, n+1), and the derivative of M or None. Without a tree log Z is −∞,
+        and M is not defined.
     """
     sentences, n, _ = weights.shape
-    a = weights.clone(memory_format=torch.contiguous_format)
-    d_a = None if tangent is None else tangent.clone(memory_format=torch.contiguous_format)
-    m, log_z = torch.zeros_like(a), a.new_empty(sentences)
-    d_m = None if d_a is None else torch.zeros_like(a)
+    width = triton.next_power_of_2(n + 1)
+    constants = {
+        "SINGLE": int(single_root),
+        "WIDTH": width,
+        "ROWS": max(1, min(16, _CELLS // width)),
+    }
+    a, m = weights.clone(memory_format=torch.contiguous_format), torch.zeros_like(weights)
     totals = a.new_empty(sentences, n)
-    d_totals = None if d_a is None else torch.empty_like(totals)
-    constants = {"FIRST": int(single_root), "WIDTH": triton.next_power_of_2(n + 1), "ROWS": _ROWS}
-    _eliminate[(sentences,)](a, d_a, totals, d_totals, m, d_m, log_z, n, **constants)
+    _eliminate[(sentences,)](a, totals, m, n, **constants)
+    log_z = totals.log().sum(1).masked_fill((totals == 0).any(1), -torch.inf)
+    if tangent is None:
+        return log_z, m, None
+    d_a, d_m = tangent.clone(memory_format=torch.contiguous_format), torch.zeros_like(m)
+    moved = a, totals, m, d_a, torch.empty_like(totals), d_m
+    _differentiate[(sentences,)](*moved, n, **constants)
     return log_z, m, d_m
 
 
 @triton.jit
-def _eliminate(
+def _eliminate(A, TOTALS, M, n, SINGLE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr):
+    sentence = tl.program_id(0).to(tl.int64)
+    base, of_totals = sentence * n * (n + 1), sentence * n
+    last = base + n * (n + 1) - 1
+    columns = tl.arange(0, WIDTH)
+    for i in range(n - 1):
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
+        heads = tl.load(A + row, mask=real, other=0.0)
+        total = tl.sum(tl.where(columns <= n - SINGLE, heads, 0.0), 0)
+        heads = heads / total
+        tl.store(TOTALS + of_totals + i, total)
+        for k in range(i + 1, n, ROWS):
+            rows = k + tl.arange(0, ROWS)
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0)
+            a = tl.load(A + cells, mask=pairs, other=0.0)
+            tl.store(A + cells, a + arcs[:, None] * heads[None, :], mask=pairs)
+        tl.debug_barrier()
+    total = tl.load(A + last)
+    tl.store(TOTALS + of_totals + n - 1, total)
+    tl.store(M + last, 1 / total)
+    tl.debug_barrier()
+    for step in range(2, n + 1):
+        i = n - step
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
+        total = tl.load(TOTALS + of_totals + i)
+        heads = tl.load(A + row, mask=real, other=0.0) / total
+        is_own = (columns <= n - SINGLE) & real
+        found = tl.where(is_own, 1 / total, 0.0)
+        for k in range(i + 1, n, ROWS):
+            rows = k + tl.arange(0, ROWS)
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0) / total
+            m = tl.load(M + cells, mask=pairs, other=0.0)
+            onward = tl.sum(m * heads[None, :], 1)
+            tl.store(M + of_rows + i, onward, mask=left)
+            lost = tl.sum(arcs * onward, 0)
+            found += tl.sum(arcs[:, None] * m, 0) - tl.where(is_own, lost, 0.0)
+        tl.store(M + row, found, mask=real)
+        tl.debug_barrier()
+
+
+@triton.jit
+def _differentiate(
     A,
-    D_A,
     TOTALS,
-    D_TOTALS,
     M,
+    D_A,
+    D_TOTALS,
     D_M,
-    LOG_Z,
     n,
-    FIRST: tl.constexpr,
+    SINGLE: tl.constexpr,
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ):
+    """From what `_eliminate` has left in A: row i and column i as they were in i's step."""
     sentence = tl.program_id(0).to(tl.int64)
     base, of_totals = sentence * n * (n + 1), sentence * n
+    last = base + n * (n + 1) - 1
     columns = tl.arange(0, WIDTH)
-    log_z = tl.sum(tl.zeros([WIDTH], tl.float64), 0)
-    for step in range(1, n):
-        i = n - step
-        row, real = base + i * (n + 1) + columns, columns <= i
-        heads = tl.load(A + row, mask=real, other=0.0)
-        total = tl.sum(tl.where(columns >= FIRST, heads, 0.0), 0)
-        heads = heads / total
-        tl.store(A + row, heads, mask=real)
-        tl.store(TOTALS + of_totals + i, total)
-        log_z += tl.log(total)
-        if D_A is not None:
-            d_heads = tl.load(D_A + row, mask=real, other=0.0)
-            d_total = tl.sum(tl.where(columns >= FIRST, d_heads, 0.0), 0)
-            d_heads = (d_heads - heads * d_total) / total
-            tl.store(D_A + row, d_heads, mask=real)
-            tl.store(D_TOTALS + of_totals + i, d_total)
-        for k in range(0, i, ROWS):
-            rows = k + tl.arange(0, ROWS)
-            of_rows, above = base + rows * (n + 1), rows < i
-            cells, pairs = of_rows[:, None] + columns[None, :], above[:, None] & real[None, :]
-            arcs = tl.load(A + of_rows + i + 1, mask=above, other=0.0)
-            a = tl.load(A + cells, mask=pairs, other=0.0)
-            tl.store(A + cells, a + arcs[:, None] * heads[None, :], mask=pairs)
-            if D_A is not None:
-                d_arcs = tl.load(D_A + of_rows + i + 1, mask=above, other=0.0)
-                d_a = tl.load(D_A + cells, mask=pairs, other=0.0)
-                d_a += d_arcs[:, None] * heads[None, :] + arcs[:, None] * d_heads[None, :]
-                tl.store(D_A + cells, d_a, mask=pairs)
-        tl.debug_barrier()
-    total = tl.load(A + base)
-    tl.store(LOG_Z + sentence, log_z + tl.log(total))
-    tl.store(M + base, 1 / total)
-    if D_A is not None:
-        tl.store(D_M + base, -tl.load(D_A + base) / (total * total))
-    tl.debug_barrier()
-    for i in range(1, n):
-        row, real = base + i * (n + 1) + columns, columns <= i
-        heads = tl.load(A + row, mask=real, other=0.0)
+    for i in range(n - 1):
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
         total = tl.load(TOTALS + of_totals + i)
-        own = tl.where((columns >= FIRST) & real, 1 / total, 0.0)
-        if D_A is not None:
-            d_heads = tl.load(D_A + row, mask=real, other=0.0)
-            d_total = tl.load(D_TOTALS + of_totals + i)
-            d_own = -own * (d_total / total)
-        for k in range(0, i, ROWS):
+        heads = tl.load(A + row, mask=real, other=0.0) / total
+        d_heads = tl.load(D_A + row, mask=real, other=0.0)
+        d_total = tl.sum(tl.where(columns <= n - SINGLE, d_heads, 0.0), 0)
+        d_heads = (d_heads - heads * d_total) / total
+        tl.store(D_TOTALS + of_totals + i, d_total)
+        for k in range(i + 1, n, ROWS):
             rows = k + tl.arange(0, ROWS)
-            of_rows, above = base + rows * (n + 1), rows < i
-            cells, pairs = of_rows[:, None] + columns[None, :], above[:, None] & real[None, :]
-            arcs = tl.load(A + of_rows + i + 1, mask=above, other=0.0) / total
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0)
+            d_arcs = tl.load(D_A + of_rows + i, mask=left, other=0.0)
+            d_a = tl.load(D_A + cells, mask=pairs, other=0.0)
+            d_a += d_arcs[:, None] * heads[None, :] + arcs[:, None] * d_heads[None, :]
+            tl.store(D_A + cells, d_a, mask=pairs)
+        tl.debug_barrier()
+    total = tl.load(TOTALS + of_totals + n - 1)
+    tl.store(D_M + last, -tl.load(D_A + last) / (total * total))
+    tl.debug_barrier()
+    for step in range(2, n + 1):
+        i = n - step
+        row, real = base + i * (n + 1) + columns, (columns > i) & (columns <= n)
+        total = tl.load(TOTALS + of_totals + i)
+        d_total = tl.load(D_TOTALS + of_totals + i)
+        heads = tl.load(A + row, mask=real, other=0.0) / total
+        d_heads = tl.load(D_A + row, mask=real, other=0.0)
+        d_heads = (d_heads - heads * d_total) / total
+        is_own = (columns <= n - SINGLE) & real
+        d_found = tl.where(is_own, -d_total / (total * total), 0.0)
+        for k in range(i + 1, n, ROWS):
+            rows = k + tl.arange(0, ROWS)
+            of_rows, left = base + rows * (n + 1), rows < n
+            cells, pairs = of_rows[:, None] + columns[None, :], left[:, None] & real[None, :]
+            arcs = tl.load(A + of_rows + i, mask=left, other=0.0) / total
+            d_arcs = tl.load(D_A + of_rows + i, mask=left, other=0.0)
+            d_arcs = (d_arcs - arcs * d_total) / total
             m = tl.load(M + cells, mask=pairs, other=0.0)
-            onward = tl.sum(m * heads[None, :], 1)
-            tl.store(M + of_rows + i + 1, onward, mask=above)
-            is_own = (columns >= FIRST) & real
-            own += tl.sum(arcs[:, None] * m, 0) - tl.where(is_own, tl.sum(arcs * onward, 0), 0.0)
-            if D_A is not None:
-                d_arcs = tl.load(D_A + of_rows + i + 1, mask=above, other=0.0)
-                d_arcs = (d_arcs - arcs * d_total) / total
-                d_m = tl.load(D_M + cells, mask=pairs, other=0.0)
-                d_onward = tl.sum(d_m * heads[None, :] + m * d_heads[None, :], 1)
-                tl.store(D_M + of_rows + i + 1, d_onward, mask=above)
-                d_own += tl.sum(d_arcs[:, None] * m + arcs[:, None] * d_m, 0)
-                lost = tl.sum(d_arcs * onward + arcs * d_onward, 0)
-                d_own -= tl.where(is_own, lost, 0.0)
-        tl.store(M + row, own, mask=real)
-        if D_A is not None:
-            tl.store(D_M + row, d_own, mask=real)
+            onward = tl.load(M + of_rows + i, mask=left, other=0.0)
+            d_m = tl.load(D_M + cells, mask=pairs, other=0.0)
+            d_onward = tl.sum(d_m * heads[None, :] + m * d_heads[None, :], 1)
+            tl.store(D_M + of_rows + i, d_onward, mask=left)
+            d_found += tl.sum(d_arcs[:, None] * m + arcs[:, None] * d_m, 0)
+            lost = tl.sum(d_arcs * onward + arcs * d_onward, 0)
+            d_found -= tl.where(is_own, lost, 0.0)
+        tl.store(D_M + row, d_found, mask=real)
         tl.debug_barrier()
