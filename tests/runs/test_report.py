@@ -56,6 +56,15 @@ def test_seeds_are_one_row_with_mean_and_deviation(runs):
     assert row.machine == f"{threads} of a CPU ({platform.machine()}), torch {torch.__version__}"
 
 
+def test_scores_of_parsers_are_in_per_cent(tmp_path):
+    train_one(settings("parsing", size=32, epochs=1), tmp_path / "parser")
+    (row,) = collect([tmp_path / "parser"])
+    (run,) = row.runs
+    assert row.figure() == f"{100 * run.figures['test']['las']:.2f}"
+    assert row.figure("uas", "dev") == f"{100 * run.figures['dev']['uas']:.2f}"
+    assert row.figure("loss") == f"{run.figures['test']['loss']:.2f}"
+
+
 def test_unlike_runs_are_not_one_row(runs, tmp_path):
     other = tmp_path / "tagger"
     train_one(settings("tagging", epochs=1), other)

@@ -34,7 +34,9 @@ from probformer.runs.run_folder import (
     read_metrics,
 )
 
-_IN_PER_CENT = ("accuracy", "f1", "strict f1", "voted f1", "exact match")
+_SHARES = {"accuracy", "f1", "strict f1", "voted f1", "exact match", "clas", "ece"}
+_SHARES |= {"uas", "uas_nopunct", "las", "las_nopunct", "las_subtypes", "upos", "xpos"}
+"""Metrics between 0 and 1, which are shown in per cent."""
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,9 @@ class ReportRow:
         return "; ".join(sorted({_machine(run.environment) for run in self.runs}))
 
     def figure(self, metric: str | None = None, split: str | None = None) -> str:
-        """Mean ± standard deviation over seeds; accuracies and F1 in per cent."""
+        """Mean ± standard deviation over seeds; shares in per cent."""
         metric, split = metric or self.metric, split or self.split
-        factor = 100 if metric.partition("/")[0] in _IN_PER_CENT else 1
+        factor = 100 if metric.partition("/")[0] in _SHARES else 1
         values = [factor * run.figures[split][metric] for run in self.runs]
         spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
         return f"{statistics.mean(values):.2f}{spread}"
