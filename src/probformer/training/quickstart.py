@@ -55,8 +55,8 @@ def run_quickstart(out: Path) -> None:
     for line in (
         f'predict {out}/mlm-builtin-pt "the <mask> of the guard was fine ."',
         f'predict {out}/tagging-builtin-pt "they plan to visit her ."',
-        f'parse {out}/parsing-builtin-pt "they plan to visit her ."',
-        f'draw {out}/parsing-builtin-pt "they plan to visit her ."',
+        f'parse {out}/parsing-builtin-pt "you can visit the coach in the building ."',
+        f'draw {out}/parsing-builtin-pt "you can visit the coach in the building ."',
         "train mlm-builtin-pt --set training.epochs=30 --out runs/longer",
     ):
         console.print(f"  {sys.argv[0]} {line}", highlight=False, soft_wrap=True)
