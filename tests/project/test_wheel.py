@@ -19,7 +19,7 @@ pytestmark = pytest.mark.long
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 ENVIRONMENT["OMP_NUM_THREADS"] = "1"  # other tests may be at work beside these
-RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt")
+RUNS = ("mlm-builtin-pt", "mlm-builtin-transformer", "tagging-builtin-pt", "parsing-builtin-pt")
 
 
 def call(*command, cwd, status=0):
