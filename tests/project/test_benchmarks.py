@@ -13,15 +13,18 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import candidates
 import epoch
 import explore
+import parsers
 import partial
 import performance
 import trainings
 import trees
 import updates
-from helpers.runs import saved
+from helpers.commands import probformer
+from helpers.runs import saved, saved_with_labels
 from probformer.config import EncoderSettings, TransformerSettings, UVSettings
 from probformer.config.lookup import read_settings
 from probformer.crf.structures import SpanningTrees
+from probformer.data.builtin import builtin_corpus
 from probformer.data.readers import SentenceFile
 from probformer.runs.results import collect
 from probformer.sentinels import UNOBSERVED
@@ -261,3 +264,34 @@ def test_the_page_on_parsing_shows_the_figures_of_trees():
     assert files
     for file in files:
         assert "\n".join(trees.tables(json.loads(file.read_text(encoding="utf-8")))) in page
+
+
+def test_a_parser_is_scored_beside_others(tmp_path, monkeypatch, capsys):
+    """Without UDPipe and spaCy: scores are those of `evaluate`, and gold trees have all right."""
+    lines = [line for s in builtin_corpus(64)["test"] for line in gold_lines(s)]
+    (tmp_path / "test.conllu").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sentences = list(SentenceFile(tmp_path / "test.conllu", "conllu"))
+    columns = ("deprel", "upos", "xpos")
+    gold = [parsers.Parsed(s.heads, *(s.columns[name] for name in columns)) for s in sentences]
+    assert set(parsers.scores(sentences, gold).values()) == {1.0}
+    run = saved_with_labels(tmp_path / "run", tags=("upos",))
+    out = tmp_path / "figures.json"
+    line = ["parsers.py", str(run), "--data", str(tmp_path), "--models", str(tmp_path / "models")]
+    monkeypatch.setattr(sys, "argv", [*line, "--anchors", "", "--threads", "1", "--json", str(out)])
+    parsers.main()
+    (row,) = json.loads(out.read_text())["rows"].values()
+    shown = probformer("evaluate", run, "test.conllu", "--json", cwd=tmp_path).stdout
+    expected = json.loads(shown)["metrics"]
+    for name in ("uas", "las", "clas", "upos"):
+        assert row[name] == pytest.approx(expected[name])
+    assert row["xpos"] == 0
+    assert row["words/s"] > 0
+
+
+def gold_lines(sentence):
+    for number, word in enumerate(sentence.words):
+        head = str(sentence.heads[number] + 1)
+        label, upos, xpos = (sentence.columns[name][number] for name in ("deprel", "upos", "xpos"))
+        fields = [str(number + 1), word, "_", upos, xpos, "_", head, label, "_", "_"]
+        yield "\t".join(fields)
+    yield ""
