@@ -1,13 +1,13 @@
-"""A parser beside UDPipe 1.2 and spaCy, trained on the same files: accuracy and speed in one run.
+"""A parser beside UDPipe 1 and spaCy, trained on the same files: accuracy and speed in one run.
 
     pip install ufal.udpipe spacy
     python benchmarks/parsers.py RUN… --data FOLDER --models FOLDER --json FILE
 
 The data folder has train.conllu, dev.conllu and test.conllu. UDPipe and spaCy are trained if the
 folder of models does not have them: UDPipe with its default settings for tagger and parser, spaCy
-with its `efficiency` template, both without word vectors made elsewhere. This takes an hour or two.
-All get the words of the test split, and where sentences end; none gets tags. Seconds are those from
-words in memory to heads, labels and tags in memory, the best of three passes.
+with its `efficiency` template, both without word vectors made elsewhere. On a whole treebank that
+takes long. All get the words of the test split, and where sentences end; none gets tags. Seconds
+are those from words in memory to heads, labels and tags in memory, the best of three passes.
 """
 
 # UDPipe and spaCy are installed for this benchmark alone.
